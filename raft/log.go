@@ -1,0 +1,82 @@
+package raft
+
+import "slices"
+
+// log is the sequence of entries that a server has stored, in memory; entries[0] has index 1.
+//
+// A slice of entries that has left the log (in a message, a write, a clone) shares the log's array.
+// So an array slot, once filled, is never filled anew: appending fills slots that nobody else can
+// see, and replacing a conflicting suffix moves the log to an array of its own.
+type log struct {
+	entries []Entry
+	unsaved Index // the first index not yet handed out in a write; lastIndex+1 when there is none
+}
+
+func (l *log) lastIndex() Index { return Index(len(l.entries)) }
+
+// lastTerm is the term of the last entry, 0 if the log is empty.
+func (l *log) lastTerm() Term {
+	t, _ := l.term(l.lastIndex())
+	return t
+}
+
+// term returns the term of the entry at i. Index 0 has term 0: all logs agree before their first
+// entry. Of an index beyond the last nothing is known, which is not the same as 0.
+func (l *log) term(i Index) (Term, bool) {
+	if i == 0 {
+		return 0, true
+	}
+	if i > l.lastIndex() {
+		return 0, false
+	}
+	return l.entries[i-1].Term, true
+}
+
+// slice returns the entries lo to hi, both included, without a copy. Its capacity ends where it
+// ends, so that nobody can append into the log through it.
+func (l *log) slice(lo, hi Index) []Entry {
+	return l.entries[lo-1 : hi : hi]
+}
+
+// firstOf returns the first index whose entry has term t or a later one, lastIndex+1 if there is
+// none. Terms never fall along a log, so it can search by halving.
+func (l *log) firstOf(t Term) Index {
+	i, _ := slices.BinarySearchFunc(l.entries, t, func(e Entry, t Term) int {
+		if e.Term < t {
+			return -1
+		}
+		return 1
+	})
+	return Index(i) + 1
+}
+
+// append adds an entry of the leader's own.
+func (l *log) append(term Term, command []byte) Index {
+	l.entries = append(l.entries, Entry{Index: l.lastIndex() + 1, Term: term, Command: command})
+	return l.lastIndex()
+}
+
+// store brings the log in line with entries that follow a position which matches.
+func (l *log) store(entries []Entry) {
+	for i, e := range entries {
+		// What is there already stays. The message may be an old one, and what stands behind these
+		// entries may have been acknowledged since: to cut there would lose it.
+		if t, ok := l.term(e.Index); ok && t == e.Term {
+			continue
+		}
+		// "If an existing entry conflicts with a new one (same index but different terms), delete
+		// the existing entry and all that follow it." Only a conflict deletes. The kept part's
+		// capacity is cut as well, so that what is appended next does not write into slots that
+		// others still read.
+		//spec:rule AE.3
+		if e.Index <= l.lastIndex() {
+			l.entries = slices.Clip(l.entries[:e.Index-1])
+		}
+		// "Append any new entries not already in the log": this one and, since none can stand
+		// behind the last, all that follow it.
+		//spec:rule AE.4
+		l.unsaved = min(l.unsaved, e.Index)
+		l.entries = append(l.entries, entries[i:]...)
+		return
+	}
+}

@@ -1,0 +1,172 @@
+package raft
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ServerID names a server. 0 is no server: an empty vote, an unknown leader.
+type ServerID uint64
+
+// Term numbers the periods of leadership, from 1 up (section 5.1). 0 is before the first election.
+type Term uint64
+
+// Index is a position in the log, from 1 up. 0 is before the first entry.
+type Index uint64
+
+// Time is a reading, or a difference of two readings, of one server's own monotonic clock in
+// microseconds. Readings of two servers must never be compared.
+type Time int64
+
+// An Entry is one slot of the log. An empty Command is the no-op with which a leader starts its
+// term. Command is never changed once it is in an entry, so copies of the entry may share it.
+type Entry struct {
+	Index   Index
+	Term    Term
+	Command []byte
+}
+
+// A Message is an RPC's request or its reply. Every request that Receive accepts is answered by
+// exactly one reply, possibly much later and in another term; the paper's servers retry and so do
+// ours, so either may be lost.
+type Message struct {
+	From, To ServerID
+	Term     Term   // the sender's currentTerm when it composed the message
+	Call     uint64 // chosen by the requester's driver, echoed in the reply, never read here
+	Body     Body
+}
+
+// Body is one of RequestVote, RequestVoteReply, AppendEntries and AppendEntriesReply.
+type Body interface{ body() }
+
+// RequestVote is a candidate's question (Figure 2). The term and the candidate are the message's.
+type RequestVote struct {
+	LastLogIndex Index
+	LastLogTerm  Term
+}
+
+// RequestVoteReply answers RequestVote.
+type RequestVoteReply struct {
+	RequestTerm Term // echoes the term of the request, so that no vote is counted in another term
+	VoteGranted bool
+}
+
+// AppendEntries carries entries from a leader to a follower, or none as a heartbeat (Figure 2). The
+// term and the leader are the message's.
+type AppendEntries struct {
+	PrevLogIndex Index
+	PrevLogTerm  Term
+	Entries      []Entry
+	LeaderCommit Index
+}
+
+// AppendEntriesReply answers AppendEntries. A success says that the follower's log is the leader's
+// up to PrevLogIndex, and durably so up to MatchIndex. A refusal says where to look next.
+type AppendEntriesReply struct {
+	RequestTerm   Term  // echoes the term of the request
+	PrevLogIndex  Index // echoes the request
+	Success       bool
+	MatchIndex    Index // on success: the last index that this request verified and that is durable
+	ConflictTerm  Term  // on refusal: the term of the follower's entry at PrevLogIndex, 0 if none
+	ConflictIndex Index // on refusal: that term's first index, or the one behind the log's last
+}
+
+func (RequestVote) body()        {}
+func (RequestVoteReply) body()   {}
+func (AppendEntries) body()      {}
+func (AppendEntriesReply) body() {}
+
+// ErrMalformed is wrapped by every error of Receive: a correct peer cannot have sent the message.
+var ErrMalformed = errors.New("malformed message")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
+// maxTerm is more than any number of elections comes to. A greater term is made up, and to adopt it
+// would bring the counter close to its end.
+const maxTerm Term = 1 << 62
+
+// validate refuses what no correct peer can send, before anything has changed. It is the one place
+// that distrusts; the handlers rely on it.
+func (c *Core) validate(m Message) error {
+	if m.To != c.config.ID {
+		return malformed("it is for server %d, this is %d", m.To, c.config.ID)
+	}
+	if c.peer(m.From) == nil {
+		return malformed("server %d is not one of this server's peers", m.From)
+	}
+	if m.Term == 0 || m.Term > maxTerm {
+		return malformed("term %d from server %d; terms go from 1 to 2^62", m.Term, m.From)
+	}
+	switch body := m.Body.(type) {
+	case RequestVote:
+		return validatePosition(body.LastLogIndex, body.LastLogTerm, m.Term-1)
+	case AppendEntries:
+		return c.validateAppend(m, body)
+	case RequestVoteReply:
+		return c.validateReply(m, body.RequestTerm, body.VoteGranted)
+	case AppendEntriesReply:
+		current := c.role == Leader && body.RequestTerm == c.currentTerm
+		if current && max(body.PrevLogIndex, body.MatchIndex) > c.log.lastIndex() {
+			return malformed("server %d answers for index %d, the log ends at %d",
+				m.From, max(body.PrevLogIndex, body.MatchIndex), c.log.lastIndex())
+		}
+		return c.validateReply(m, body.RequestTerm, body.Success)
+	}
+	return malformed("unknown body %T", m.Body)
+}
+
+// validatePosition checks an (index, term) pair: both zero or neither, and no term beyond most.
+func validatePosition(index Index, term, most Term) error {
+	if (index == 0) != (term == 0) || term > most {
+		return malformed("no log can hold term %d at index %d; the term is at most %d", term, index, most)
+	}
+	return nil
+}
+
+func (c *Core) validateReply(m Message, requestTerm Term, success bool) error {
+	if requestTerm == 0 || requestTerm > c.currentTerm {
+		return malformed("server %d answers a request of term %d, never sent", m.From, requestTerm)
+	}
+	if m.Term < requestTerm || success && m.Term != requestTerm {
+		return malformed("server %d in term %d cannot give this answer to a request of term %d",
+			m.From, m.Term, requestTerm)
+	}
+	return nil
+}
+
+// validateAppend checks that the entries follow one another, that no second leader speaks in a
+// term, and that nothing committed is contradicted: Log Matching, Election Safety and Leader
+// Completeness make each impossible among correct servers.
+func (c *Core) validateAppend(m Message, a AppendEntries) error {
+	if err := validatePosition(a.PrevLogIndex, a.PrevLogTerm, m.Term); err != nil {
+		return err
+	}
+	if m.Term == c.currentTerm && c.leader != 0 && c.leader != m.From {
+		return malformed("server %d claims to lead term %d, which %d leads", m.From, m.Term, c.leader)
+	}
+	index, term := a.PrevLogIndex, max(a.PrevLogTerm, 1) // no entry has term 0
+	for _, e := range a.Entries {
+		if index++; e.Index != index || index == 0 {
+			return malformed("entry %d stands where %d belongs", e.Index, index)
+		}
+		if e.Term < term || e.Term > m.Term {
+			return malformed("entry %d has term %d after %d, sent in term %d", index, e.Term, term, m.Term)
+		}
+		term = e.Term
+	}
+	if m.Term < c.currentTerm {
+		return nil // AE.1 refuses it whatever it holds
+	}
+	prev := a.PrevLogIndex
+	if t, ok := c.log.term(prev); ok && prev <= c.commitIndex && t != a.PrevLogTerm {
+		return malformed("index %d is committed with term %d, not %d", prev, t, a.PrevLogTerm)
+	}
+	for _, e := range a.Entries {
+		if t, ok := c.log.term(e.Index); ok && e.Index <= c.commitIndex && t != e.Term {
+			return malformed("index %d is committed with term %d, not %d", e.Index, t, e.Term)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package raft_test
+
+import (
+	"bytes"
+	"fmt"
+
+	"ticketing/raft"
+)
+
+// An observer sees all servers and all their disks, and remembers. It knows what must hold between
+// servers and across crashes, which no server can see for itself. Its sentences are the paper's,
+// and the names are those of reference/zoo.md.
+type observer struct {
+	size    int
+	leaders map[raft.Term]raft.ServerID
+	votes   map[ballot]raft.ServerID    // whom a server voted for in a term
+	logs    map[raft.Term][]raft.Entry  // the log of each term's leader when it was last seen
+	said    map[raft.ServerID]raft.Term // the highest term that a server has sent
+	commits []commit                    // commits[0] is about index 1
+	met     met
+}
+
+// met counts what a run has come across, so that a random one can show that it is worth something.
+type met struct {
+	leaders, commits int
+	replaced         int // logs that lost entries to a conflict
+	lost             int // writes that were under way in a crash, and lost
+	disorder         int // writes that completed before an earlier one
+}
+
+type ballot struct {
+	term  raft.Term
+	voter raft.ServerID
+}
+
+// commit is an entry and the term in which it was committed: its leader is the first to know.
+type commit struct {
+	raft.Entry
+	in raft.Term
+}
+
+func newObserver(size int) observer {
+	return observer{
+		size:    size,
+		leaders: map[raft.Term]raft.ServerID{},
+		votes:   map[ballot]raft.ServerID{},
+		logs:    map[raft.Term][]raft.Entry{},
+		said:    map[raft.ServerID]raft.Term{},
+	}
+}
+
+func sameEntry(a, b raft.Entry) bool {
+	return a.Index == b.Index && a.Term == b.Term && bytes.Equal(a.Command, b.Command)
+}
+
+// holds says whether a log has this entry.
+func holds(log []raft.Entry, e raft.Entry) bool {
+	return e.Index <= raft.Index(len(log)) && sameEntry(log[e.Index-1], e)
+}
+
+// observe looks at the cluster after an input to one server.
+func (c *cluster) observe(n *node) error {
+	for _, check := range []func(*node) error{
+		c.observeTerm, c.observeLeader, c.observeLog, c.observeCommit,
+	} {
+		if err := check(n); err != nil {
+			return err
+		}
+	}
+	return c.observeDisks()
+}
+
+// TermMonotone: across crashes too, a server's term is never below one that it has ever sent.
+func (c *cluster) observeTerm(n *node) error {
+	if s := n.core.Status(); s.Term < c.observer.said[n.id] {
+		return fmt.Errorf("TermMonotone: in %d, it has spoken in %d", s.Term, c.observer.said[n.id])
+	}
+	return nil
+}
+
+// ElectionSafety, LeaderQuorum, LeaderCompleteness.
+func (c *cluster) observeLeader(n *node) error {
+	s, o := n.core.Status(), &c.observer
+	if s.Role != raft.Leader {
+		return nil
+	}
+	log := logOf(n.core)
+	o.logs[s.Term] = log
+	for i, done := range o.commits {
+		if done.in < s.Term && !holds(log, done.Entry) {
+			return fmt.Errorf("LeaderCompleteness: leads term %d without entry %d of term %d, "+
+				"committed in term %d", s.Term, i+1, done.Term, done.in)
+		}
+	}
+	if id, known := o.leaders[s.Term]; known {
+		if id != n.id {
+			return fmt.Errorf("ElectionSafety: %d and %d lead term %d", id, n.id, s.Term)
+		}
+		return nil
+	}
+	o.leaders[s.Term] = n.id
+	if n.disk.HardState != (raft.HardState{Term: s.Term, VotedFor: n.id}) {
+		return fmt.Errorf("PersistBeforeSend: leads term %d, saved %+v", s.Term, n.disk.HardState)
+	}
+	votes := 1
+	for ballot, candidate := range o.votes {
+		if ballot.term == s.Term && candidate == n.id && ballot.voter != n.id {
+			votes++
+		}
+	}
+	if votes <= o.size/2 {
+		return fmt.Errorf("LeaderQuorum: leads term %d with %d votes of %d", s.Term, votes, o.size)
+	}
+	return nil
+}
+
+// LogMatching: two logs that hold an entry with the same index and term are equal up to it.
+func (c *cluster) observeLog(n *node) error {
+	log := logOf(n.core)
+	for _, other := range c.nodes {
+		if other == n || other.core == nil {
+			continue
+		}
+		theirs := logOf(other.core)
+		i := min(len(log), len(theirs))
+		for i > 0 && log[i-1].Term != theirs[i-1].Term {
+			i--
+		}
+		for ; i > 0; i-- {
+			if !sameEntry(log[i-1], theirs[i-1]) {
+				return fmt.Errorf("LogMatching: %d differs at %d, not behind", other.id, i)
+			}
+		}
+	}
+	return nil
+}
+
+// StateMachineSafety, before it is applied even: all commit the same entry at an index.
+func (c *cluster) observeCommit(n *node) error {
+	s, o := n.core.Status(), &c.observer
+	for i := raft.Index(1); i <= s.CommitIndex; i++ {
+		e := n.core.Entries(i, i)[0]
+		if int(i) > len(o.commits) {
+			o.commits = append(o.commits, commit{Entry: e, in: s.Term})
+		}
+		if !sameEntry(o.commits[i-1].Entry, e) {
+			return fmt.Errorf("StateMachineSafety: commits %v at %d, where %v is committed",
+				e, i, o.commits[i-1].Entry)
+		}
+	}
+	for i, e := range n.applied {
+		if !sameEntry(o.commits[i].Entry, e) {
+			return fmt.Errorf("StateMachineSafety: applied %v for %v", e, o.commits[i].Entry)
+		}
+	}
+	return nil
+}
+
+// CommitDurable: what is committed is on a majority's disks, then and ever after. MatchSound: what
+// a leader believes to be on a follower's disk is there. Not while the test plays the others, whose
+// disks nobody can see.
+func (c *cluster) observeDisks() error {
+	if c.setup.only != 0 {
+		return nil
+	}
+	o := &c.observer
+	if len(o.commits) > 0 {
+		last, copies := o.commits[len(o.commits)-1].Entry, 0
+		for _, n := range c.nodes {
+			if holds(n.disk.Entries, last) {
+				copies++
+			}
+		}
+		if copies <= o.size/2 {
+			return fmt.Errorf("CommitDurable: entry %d is committed and on %d disks of %d",
+				last.Index, copies, o.size)
+		}
+	}
+	for _, leader := range c.nodes {
+		if leader.core == nil || leader.core.Status().Role != raft.Leader {
+			continue
+		}
+		for _, f := range c.nodes {
+			_, match := leader.core.Progress(f.id)
+			if match == 0 || f.disk.Term > leader.core.Status().Term {
+				continue
+			}
+			if e := leader.core.Entries(match, match)[0]; !holds(f.disk.Entries, e) {
+				return fmt.Errorf("MatchSound: %d counts on entry %d at %d, whose disk has %v",
+					leader.id, match, f.id, terms(f.disk.Entries))
+			}
+		}
+	}
+	return nil
+}
+
+// observeMessage looks at a message that leaves. PersistBeforeSend: the term, the vote and the
+// entries that it reveals are on the sender's disk, or overtaken there by a later term.
+// LeaderAuthentic: only the leader of a term speaks for it. VoteOnce: one vote for each server and
+// term.
+func (c *cluster) observeMessage(n *node, m raft.Message) error {
+	o := &c.observer
+	o.said[n.id] = max(o.said[n.id], m.Term)
+	if m.From != n.id || m.Term > n.disk.Term {
+		return fmt.Errorf("PersistBeforeSend: the disk of %d holds term %d", n.id, n.disk.Term)
+	}
+	current := m.Term == n.disk.Term
+	vote, match := raft.ServerID(0), raft.Index(0)
+	switch b := m.Body.(type) {
+	case raft.RequestVote:
+		vote = n.id
+	case raft.RequestVoteReply:
+		if b.VoteGranted {
+			vote = m.To
+		}
+	case raft.AppendEntries:
+		if o.leaders[m.Term] != n.id {
+			return fmt.Errorf("LeaderAuthentic: term %d is led by %d", m.Term, o.leaders[m.Term])
+		}
+	case raft.AppendEntriesReply:
+		if b.Success {
+			match = b.MatchIndex
+		}
+	}
+	if current && vote != 0 && n.disk.VotedFor != vote {
+		return fmt.Errorf("PersistBeforeSend: the disk holds a vote for %d", n.disk.VotedFor)
+	}
+	if current && match > 0 {
+		if n.disk.Entries == nil || match > raft.Index(len(n.disk.Entries)) {
+			return fmt.Errorf("PersistBeforeSend: the disk holds %d entries", len(n.disk.Entries))
+		}
+		log := o.logs[m.Term] // unknown if the test plays the leader
+		if log != nil && !sameEntry(log[match-1], n.disk.Entries[match-1]) {
+			return fmt.Errorf("MatchSound: entry %d on the disk is of term %d, the leader's of %d",
+				match, n.disk.Entries[match-1].Term, log[match-1].Term)
+		}
+	}
+	return o.vote(m.Term, n.id, vote)
+}
+
+func (o *observer) vote(term raft.Term, voter, candidate raft.ServerID) error {
+	if candidate == 0 {
+		return nil
+	}
+	b := ballot{term, voter}
+	if before, voted := o.votes[b]; voted && before != candidate {
+		return fmt.Errorf("VoteOnce: %d votes for %d and %d in term %d",
+			voter, before, candidate, term)
+	}
+	o.votes[b] = candidate
+	return nil
+}
+
+// hearVote counts a vote that the test casts for a server it plays.
+func (o *observer) hearVote(m raft.Message) {
+	if r, ok := m.Body.(raft.RequestVoteReply); ok && r.VoteGranted {
+		o.votes[ballot{m.Term, m.From}] = m.To
+	}
+}
