@@ -1,0 +1,332 @@
+package fsm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"ticketing/raft"
+)
+
+// Rules takes single precautions away, so that a simulation can show what each is for. The zero
+// value has all of them on, and a server never sets another. Nothing in Table.Apply can be
+// switched.
+type Rules struct {
+	NoExpireToken  bool // propose the bare Release of the specification where an Expire would be proposed
+	NoReleaseToken bool // propose every Release with token 0
+	NoGate         bool // propose Acquires on arrival, whoever holds the key
+	NoNoopWait     bool // act as leader before the own start-of-term entry is applied
+}
+
+// Config is what a replica is told once.
+type Config struct {
+	Raft raft.Config
+
+	// GrantOnApplied decides Grants on the applied table only. Normally a leader decides them on
+	// the state after its whole log, so that a Release and the next waiter's Grant leave together.
+	GrantOnApplied bool
+
+	Rules Rules
+}
+
+// A Request is what a client wants. Invalid ones are answered at once and change nothing.
+type Request struct {
+	Call    uint64 // the driver's name for it, unique here and not 0; its Reply has the same
+	Client  ClientID
+	Seq     uint64 // the client's number for it; the same again when it is sent again
+	Attempt uint32 // grows each time that it is sent again
+	Owner   string
+	Kind    Kind // Grant, Release or Noop
+	Key     string
+	LeaseMS int64 // Grant: 1 to MaxLeaseMS
+	Token   Token // Release
+	Try     bool  // Grant: do not wait
+	Text    string
+}
+
+// Status says what a Reply is.
+type Status uint8
+
+const (
+	Answered   Status = iota // Result is what the committed command came to
+	Held                     // a try: the key is held or promised; nothing was proposed
+	NotLeader                // nothing was proposed; Leader may know better
+	Unknown                  // proposed, and then this server was deposed: it may yet happen, or not
+	Superseded               // a newer attempt of the request has arrived, which will be answered
+	Invalid                  // Err says why
+)
+
+func (s Status) String() string {
+	switch s {
+	case Answered:
+		return "answered"
+	case Held:
+		return "held"
+	case NotLeader:
+		return "not leader"
+	case Unknown:
+		return "unknown"
+	case Superseded:
+		return "superseded"
+	case Invalid:
+		return "invalid"
+	}
+	return fmt.Sprintf("Status(%d)", uint8(s))
+}
+
+// A Reply answers a Request's call. Every call gets at most one: none after its Disconnect.
+type Reply struct {
+	Call   uint64
+	Status Status
+	Result Result
+
+	// Attempt is the newest attempt of the request that the leader had when it proposed the
+	// command. A client counts its lease from before it sent that one.
+	Attempt uint32
+	Leader  raft.ServerID // NotLeader: who leads, if known
+	Err     error         // Invalid
+}
+
+// Cause says why a leader proposed a command.
+type Cause uint8
+
+const (
+	ForClient  Cause = iota // a client asked
+	ForLease                // a lease ran out on the leader's clock
+	ForCleanup              // its client has gone before it was answered
+)
+
+func (c Cause) String() string {
+	switch c {
+	case ForClient:
+		return "client"
+	case ForLease:
+		return "lease"
+	case ForCleanup:
+		return "cleanup"
+	}
+	return fmt.Sprintf("Cause(%d)", uint8(c))
+}
+
+// Proposed tells an observer about an entry that this leader has appended. Meant is the tenure that
+// a Release or an Expire was meant for, whatever its command names; 0 is any.
+type Proposed struct {
+	Index    raft.Index
+	Term     raft.Term
+	Cause    Cause
+	Meant    Token
+	Envelope Envelope
+}
+
+// Applied tells an observer about an entry that was applied.
+type Applied struct {
+	Index    raft.Index
+	Term     raft.Term
+	Envelope Envelope
+	Result   Result
+	Hash     uint64 // of the table afterwards
+}
+
+// Output is what there is to do. Its slices are valid until the next Take.
+type Output struct {
+	Messages []raft.Message // as in raft.Output
+	Write    raft.Write     // as in raft.Output
+	Replies  []Reply
+	Proposed []Proposed
+	Applied  []Applied
+}
+
+// Replica is one server of the lock service, whole but for network, disk and clock: a raft.Core,
+// the table that its committed entries make, the leases in it, and the waiting requests. The
+// simulator and the server drive this same value.
+type Replica struct {
+	config Config
+	core   *raft.Core
+	now    raft.Time
+	table  Table
+	leases Leases
+	leader *leadership // nil unless this server leads
+	out    Output
+	failed error
+}
+
+// New returns a replica that starts, or starts again, with what survived on its disk. Its table is
+// empty until it learns what is committed.
+func New(config Config, durable raft.Durable, now raft.Time) (*Replica, error) {
+	core, err := raft.New(config.Raft, durable, now)
+	if err != nil {
+		return nil, err
+	}
+	return &Replica{config: config, core: core, now: now}, nil
+}
+
+// Tick tells the replica what its clock reads. It comes before any other input.
+func (r *Replica) Tick(now raft.Time) {
+	r.core.Tick(now)
+	r.now = max(r.now, now)
+}
+
+// Deadline is the next reading of the clock at which Tick and Take have something to do. Only a
+// leader acts on leases.
+func (r *Replica) Deadline() raft.Time {
+	deadline := r.core.Deadline()
+	if r.leader != nil && r.leader.ready {
+		if next, ok := r.leases.Next(); ok {
+			deadline = min(deadline, next)
+		}
+	}
+	return deadline
+}
+
+// ElectionTimeout and HeartbeatTimeout are raft's.
+func (r *Replica) ElectionTimeout()  { r.core.ElectionTimeout() }
+func (r *Replica) HeartbeatTimeout() { r.core.HeartbeatTimeout() }
+
+// LeaseTimeout declares a lease over whatever the clock reads, see Leases.Lapse.
+func (r *Replica) LeaseTimeout(key string, token Token) { r.leases.Lapse(key, token) }
+
+// Receive takes a message from another server, see raft.Core.Receive.
+func (r *Replica) Receive(m raft.Message) error { return r.core.Receive(m) }
+
+// Saved reports that a write is durable, see raft.Core.Saved.
+func (r *Replica) Saved(seq uint64) { r.core.Saved(seq) }
+
+// Request takes a client's request. Its answer comes in a Take, this one's or a later one's. A
+// server that does not lead says so and passes nothing on: a proposal that wanders may arrive when
+// nobody wants it any more.
+func (r *Replica) Request(q Request) {
+	if err := q.check(); err != nil {
+		r.reply(Reply{Call: q.Call, Status: Invalid, Err: err})
+		return
+	}
+	r.observeLeadership()
+	if r.leader == nil {
+		r.reply(Reply{Call: q.Call, Status: NotLeader, Leader: r.core.Status().Leader})
+		return
+	}
+	r.leader.early = append(r.leader.early, q)
+}
+
+func (q Request) check() error {
+	if err := checkOwner(q.Owner); err != nil {
+		return err
+	}
+	switch q.Kind {
+	case Noop:
+		if !printable(q.Text) {
+			return fmt.Errorf("%w: text %q", ErrCommand, q.Text)
+		}
+		return nil
+	case Grant:
+		if err := checkLease(q.LeaseMS); err != nil {
+			return err
+		}
+		return checkKey(q.Key)
+	case Release:
+		return checkKey(q.Key)
+	}
+	return fmt.Errorf("%w that a client can give: %s", ErrCommand, q.Kind)
+}
+
+// Disconnect tells that the caller of a request has gone before the answer was handed to it. There
+// will be none. Only the request's Call and Key are looked at.
+func (r *Replica) Disconnect(q Request) {
+	r.out.Replies = slices.DeleteFunc(r.out.Replies, func(y Reply) bool { return y.Call == q.Call })
+	if r.leader != nil {
+		r.leader.disconnect(q)
+	}
+}
+
+// Take returns what there is to do since the last Take. First it applies what is committed, then it
+// decides what to propose on seeing that, and then it takes raft's output, so that all of it leaves
+// together. An error says that the log holds what this replica cannot read. It has then stopped,
+// loudly and for good; its outputs are empty.
+func (r *Replica) Take() (Output, error) {
+	if r.failed != nil {
+		return Output{}, r.failed
+	}
+	r.observeLeadership()
+	for _, e := range r.core.TakeCommitted() {
+		if err := r.apply(e); err != nil {
+			r.failed = err
+			return Output{}, err
+		}
+	}
+	if r.leader != nil {
+		r.lead()
+	}
+	core := r.core.Take()
+	out := r.out
+	out.Messages, out.Write = core.Messages, core.Write
+	// Replies start anew: a Request may add one before the next Take, and must not write into
+	// these.
+	r.out = Output{Proposed: r.out.Proposed[:0], Applied: r.out.Applied[:0]}
+	return out, nil
+}
+
+// apply carries out a committed entry.
+func (r *Replica) apply(entry raft.Entry) error {
+	e, err := Decode(entry.Command)
+	if err != nil {
+		return fmt.Errorf("entry %d of term %d: %w", entry.Index, entry.Term, err)
+	}
+	result := r.table.Apply(entry.Index, e)
+	switch {
+	case result.Kind == Granted:
+		tenure, _ := r.table.Holder(e.Key)
+		r.leases.Start(e.Key, tenure, r.now)
+	case result.Kind == Released || result.Kind == Expired && result.Existed:
+		r.leases.Stop(e.Key)
+	}
+	r.out.Applied = append(r.out.Applied, Applied{entry.Index, entry.Term, e, result, r.table.Hash()})
+	if r.leader != nil {
+		r.applied(entry, e, result)
+	}
+	return nil
+}
+
+func (r *Replica) reply(y Reply) { r.out.Replies = append(r.out.Replies, y) }
+
+// Core gives an observer the Raft state. It is only to be read.
+func (r *Replica) Core() *raft.Core { return r.core }
+
+// Table gives an observer the applied table. It is only to be read.
+func (r *Replica) Table() *Table { return &r.table }
+
+// Failed returns the error that has stopped the replica, if one has.
+func (r *Replica) Failed() error { return r.failed }
+
+// Clone returns an independent copy, with what still waits to be taken.
+func (r *Replica) Clone() *Replica {
+	c := *r
+	c.core = r.core.Clone()
+	c.table = r.table.Clone()
+	c.leases = r.leases.clone()
+	c.out = Output{
+		Replies:  slices.Clone(r.out.Replies),
+		Proposed: slices.Clone(r.out.Proposed),
+		Applied:  slices.Clone(r.out.Applied),
+	}
+	if r.leader != nil {
+		c.leader = r.leader.clone()
+	}
+	return &c
+}
+
+func (l *leadership) clone() *leadership {
+	c := *l
+	c.early = slices.Clone(l.early)
+	c.proposals = slices.Clone(l.proposals)
+	c.ahead = make(map[string]*future, len(l.ahead))
+	for key, f := range l.ahead {
+		copied := *f
+		c.ahead[key] = &copied
+	}
+	c.waiting = make(map[string][]Request, len(l.waiting))
+	for key, queue := range l.waiting {
+		c.waiting[key] = slices.Clone(queue)
+	}
+	c.expiring = maps.Clone(l.expiring)
+	c.touched = slices.Clone(l.touched)
+	return &c
+}

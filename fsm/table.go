@@ -1,0 +1,132 @@
+package fsm
+
+import (
+	"maps"
+	"slices"
+
+	"ticketing/raft"
+)
+
+// A Tenure is one holding of a key, from its Grant to its end. It is stored as the log gave it.
+type Tenure struct {
+	Token   Token
+	LeaseMS uint32     // how long it may last, in milliseconds; counted elsewhere
+	Owner   string     // for people
+	Since   raft.Index // the entry that granted it
+}
+
+// Table is the lock table: which keys are held, and the last token given out. The zero value is the
+// empty table before the first entry. There is no clock in it anywhere, so that replicas which
+// apply the same entries at different times are equal all the same.
+type Table struct {
+	held   map[string]Tenure
+	tokens Token  // the last one assigned; it never falls, whatever is released
+	sum    uint64 // of the tenures' hashes, see Hash
+}
+
+// Apply carries out the command of the log entry at index. It is total: every envelope has a
+// result.
+func (t *Table) Apply(index raft.Index, e Envelope) Result {
+	tenure, held := t.held[e.Key]
+	switch e.Kind {
+	case Grant:
+		// A key that is held stays with its holder. A leader behind its gate knows its whole log
+		// and proposes no such Grant; without the gate contention makes many. Either way the
+		// table decides, at the moment of applying, and not whoever proposed.
+		//spec:rule Grant.Held
+		if held {
+			return Result{Kind: GrantRejected}
+		}
+		// One counter for all keys, in the table and nowhere else. It survives every removal, so
+		// that no token is ever given out twice.
+		//spec:rule Token.Grows
+		t.tokens++
+		t.put(e.Key, Tenure{Token: t.tokens, LeaseMS: e.LeaseMS, Owner: e.Owner, Since: index})
+		return Result{Kind: Granted, Token: t.tokens}
+
+	case Release:
+		// With a token it releases that tenure and no other: by the time a Release is applied, the
+		// one that its sender meant may be over and the key be another's. Token 0 is the row of the
+		// specification, whoever holds the key.
+		//spec:rule Release.Token
+		if !held || e.Token != 0 && e.Token != tenure.Token {
+			return Result{Kind: NotFound}
+		}
+		t.remove(e.Key, tenure)
+		return Result{Kind: Released}
+
+	case Expire:
+		existed := held
+		// A late or repeated Expire names a tenure that is over. Whoever holds the key now has
+		// another token. This comparison is the whole guard: delete the line, and a late Expire
+		// removes a freshly granted lock.
+		//spec:rule Expire.Token
+		existed = existed && tenure.Token == e.Token
+		if existed {
+			t.remove(e.Key, tenure)
+		}
+		return Result{Kind: Expired, Existed: existed}
+	}
+	return Result{}
+}
+
+func (t *Table) put(key string, tenure Tenure) {
+	if t.held == nil {
+		t.held = map[string]Tenure{}
+	}
+	t.held[key] = tenure
+	t.sum += hashTenure(key, tenure)
+}
+
+func (t *Table) remove(key string, tenure Tenure) {
+	delete(t.held, key)
+	t.sum -= hashTenure(key, tenure)
+}
+
+// Holder returns the tenure of key, and whether there is one.
+func (t *Table) Holder(key string) (Tenure, bool) {
+	tenure, held := t.held[key]
+	return tenure, held
+}
+
+// Keys returns the held keys in order.
+func (t *Table) Keys() []string { return slices.Sorted(maps.Keys(t.held)) }
+
+// Len is the number of held keys.
+func (t *Table) Len() int { return len(t.held) }
+
+// Tokens is the last token given out.
+func (t *Table) Tokens() Token { return t.tokens }
+
+// Clone returns an independent copy.
+func (t *Table) Clone() Table {
+	return Table{held: maps.Clone(t.held), tokens: t.tokens, sum: t.sum}
+}
+
+// Hash is a digest of the table: equal tables have equal hashes, and different ones differ with
+// near certainty. It is kept up to date by a sum over the tenures, which needs no order and no
+// second look at those that have not changed.
+func (t *Table) Hash() uint64 { return mix(t.sum ^ mix(uint64(t.tokens))) }
+
+// hashTenure is FNV-1a over the tenure's parts, mixed so that sums of them do not cancel.
+func hashTenure(key string, tenure Tenure) uint64 {
+	h := uint64(14695981039346656037)
+	for _, s := range [...]string{key, tenure.Owner} {
+		for i := range len(s) {
+			h = (h ^ uint64(s[i])) * 1099511628211
+		}
+		h = (h ^ 0xff) * 1099511628211 // a byte that no UTF-8 text has, so that the parts stay apart
+	}
+	h = mix(h ^ uint64(tenure.Token))
+	h = mix(h ^ uint64(tenure.LeaseMS))
+	return mix(h ^ uint64(tenure.Since))
+}
+
+// mix spreads each bit of x over the whole word (the finalizer of splitmix64; any like it would
+// do).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
