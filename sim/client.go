@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// client is a user of locks with a clock of its own. It has one request at a time, finds the leader
+// by itself unless told otherwise, and sends a request again when it hears nothing.
+type client struct {
+	id     fsm.ClientID
+	index  int32 // in World.actors
+	name   Actor
+	clock  clock
+	paused bool
+	inbox  []flight  // what arrived while it was paused,
+	todo   []Command // and what it was told to do
+
+	seq        uint64
+	open       bool        // a request is not answered
+	request    fsm.Request // the last one, answered or not
+	via        raft.ServerID
+	server     raft.ServerID // where it goes
+	sentAt     []raft.Time   // when each attempt was first sent, by this client's clock
+	unanswered int           // attempts since anyone answered anything
+
+	state  string             // its last answer, as expect names it
+	token  fsm.Token          // that came with it
+	tokens map[string]holding // by key
+	meant  map[uint64]fsm.Token
+
+	timerGen uint32
+}
+
+// holding is what a client was last granted for a key.
+type holding struct {
+	token    fsm.Token
+	deadline raft.Time // by its own clock, counted from before it sent the request
+}
+
+// Answers' names in "expect A …".
+const (
+	stateWaiting   = "waiting"
+	stateGranted   = "granted"
+	stateRejected  = "rejected"
+	stateReleased  = "released"
+	stateNotFound  = "not-found"
+	stateUnknown   = "unknown"
+	stateWritten   = "written"
+	stateRefused   = "refused"
+	stateNotLeader = "not-leader"
+	stateInvalid   = "invalid"
+	stateLate      = "late"
+	stateNothing   = "nothing"
+)
+
+// retryAfter is how long a client waits for an answer that cannot take a lease's time.
+const retryAfter = raft.Time(500_000)
+
+// acquire begins a new request.
+func (w *World) acquire(c *client, a Acquire) {
+	w.begins(c, fsm.Request{
+		Kind: fsm.Grant, Key: a.Key, LeaseMS: leaseMS(a), Try: a.Try,
+	}, a.Via)
+}
+
+// leaseMS rounds a lease up to whole milliseconds: a client must not be promised less than it asked
+// for.
+func leaseMS(a Acquire) int64 {
+	ms := a.Lease.Milliseconds()
+	if a.Lease > 0 && a.Lease.Microseconds()%1000 > 0 {
+		ms++
+	}
+	return ms
+}
+
+// release gives a lock back with the token that the client was given, unless one is named. A client
+// that is still waiting for the lock gives up instead.
+func (w *World) release(c *client, r ReleaseLock) {
+	held := c.tokens[r.Key]
+	if c.open && c.request.Kind == fsm.Grant && c.request.Key == r.Key {
+		w.disconnect(c)
+		return
+	}
+	if held.token == 0 && !r.TokenSet {
+		c.state = stateNothing
+		w.traceClient(c, KindAnswer, ClientRecord{Op: "release", Key: r.Key, Status: stateNothing})
+		return
+	}
+	token := held.token
+	if r.TokenSet {
+		token = fsm.Token(r.Token)
+	}
+	w.begins(c, fsm.Request{Kind: fsm.Release, Key: r.Key, Token: token}, r.Via)
+	// What it means is the tenure that it was granted, whatever it sends (see removalMeant).
+	if c.meant == nil {
+		c.meant = map[uint64]fsm.Token{}
+	}
+	c.meant[c.seq] = held.token
+	if r.TokenSet && r.Token != 0 {
+		c.meant[c.seq] = fsm.Token(r.Token)
+	}
+}
+
+// clientMeant returns the tenure that a client meant with a request, 0 for any.
+func (w *World) clientMeant(e fsm.Envelope) fsm.Token {
+	if e.Client < 1 || int(e.Client) > len(w.clients) {
+		return 0
+	}
+	return w.clients[e.Client-1].meant[e.Seq]
+}
+
+func (w *World) begins(c *client, q fsm.Request, via raft.ServerID) {
+	if c.open {
+		w.disconnect(c) // it turns to something else
+	}
+	c.seq++
+	q.Client, q.Seq, q.Owner = c.id, c.seq, string(c.name)
+	c.request, c.via, c.open = q, via, true
+	c.sentAt, c.unanswered = c.sentAt[:0], 0
+	c.state, c.token = stateWaiting, 0
+	if via != 0 {
+		c.server = via
+	}
+	w.attempt(c)
+}
+
+// attempt sends the request, again or for the first time.
+func (w *World) attempt(c *client) {
+	c.request.Attempt = uint32(len(c.sentAt)) + 1
+	c.sentAt = append(c.sentAt, c.clock.at(w.now))
+	if c.unanswered >= 2 && c.via == 0 {
+		w.elsewhere(c) // nobody there, it seems
+	}
+	c.unanswered++
+	w.ask(c)
+}
+
+// ask sends the present attempt to the server that the client believes in.
+func (w *World) ask(c *client) {
+	if c.server == 0 {
+		c.server = 1
+	}
+	n := w.node(c.server)
+	m := &clientMessage{request: c.request}
+	f := flight{from: c.index, to: n.index, kind: messageRequest, client: m}
+	f.id = w.traceClientFlight(c, KindRequest, &f)
+	w.cause = f.id
+	w.send(&f)
+	w.armClient(c)
+}
+
+// armClient schedules the next attempt: a third of the lease for one that waits in a queue, which
+// also tells the leader that it is still there, and less for what is answered at once.
+func (w *World) armClient(c *client) {
+	c.timerGen++
+	if w.manual || !c.open {
+		return
+	}
+	wait := retryAfter
+	if c.request.Kind == fsm.Grant {
+		wait = max(raft.Time(c.request.LeaseMS)*1000/3, 1000)
+	}
+	if t, ok := c.clock.when(c.clock.at(w.now) + wait); ok {
+		w.schedule(event{at: t, kind: eventTimer, actor: c.index, gen: c.timerGen})
+	}
+}
+
+func (w *World) clientTimer(c *client) {
+	if c.open && !c.paused {
+		w.steps++
+		w.attempt(c)
+	}
+}
+
+// elsewhere turns to the next server.
+func (w *World) elsewhere(c *client) {
+	c.server = c.server%raft.ServerID(len(w.nodes)) + 1
+}
+
+// disconnect closes the client's connection. The server learns of it if the message gets there.
+func (w *World) disconnect(c *client) {
+	if !c.open {
+		return
+	}
+	c.open = false
+	c.state = stateUnknown
+	c.timerGen++
+	n := w.node(c.server)
+	f := flight{from: c.index, to: n.index, kind: messageDisconnect, client: &clientMessage{request: c.request}}
+	f.id = w.traceClientFlight(c, KindDisconnect, &f)
+	w.cause = f.id
+	w.send(&f)
+}
+
+// retry sends the last request again, answered or not.
+func (w *World) retry(c *client) {
+	if c.seq == 0 {
+		return
+	}
+	c.open, c.state = true, stateWaiting
+	w.attempt(c)
+}
+
+// write sends a write to the resource that a lock guards, with the client's last token for it. It
+// does not look at its clock: a client that does is still wrong when it is stopped right after
+// looking.
+func (w *World) write(c *client, key string) {
+	held := c.tokens[key]
+	if held.token == 0 {
+		c.state = stateNothing
+		w.traceClient(c, KindAnswer, ClientRecord{Op: "write", Key: key, Status: stateNothing})
+		return
+	}
+	f := flight{
+		from: c.index, to: int32(len(w.actors)) - 1, kind: messageWrite,
+		client: &clientMessage{request: fsm.Request{Key: key}, token: held.token},
+	}
+	f.id = w.traceClientFlight(c, KindRequest, &f)
+	w.cause = f.id
+	w.send(&f)
+}
+
+// resourceReceives is a fenced resource: it takes a write iff its token is at least the greatest
+// that it has seen, and remembers that. This is what makes a client harmless that wrongly believes
+// to hold a lock.
+//
+//spec:rule Fence
+func (w *World) resourceReceives(f *flight) {
+	key, token := f.client.request.Key, f.client.token
+	high := w.highest[key]
+	c := w.actors[f.from].client
+	c.token = token
+	if c.state = stateWritten; token < high || token == 0 {
+		c.state = stateRefused
+		w.counters[countRefused]++
+	} else {
+		w.counters[countWritten]++
+		w.highest[key] = token
+	}
+	w.traceResource(c, f, c.state, high)
+}
+
+// pauseClient and resumeClient stop a client and let it go on, with what has arrived and what it
+// was told.
+func (w *World) resumeClient(c *client) {
+	c.paused = false
+	inbox, todo := c.inbox, c.todo
+	c.inbox, c.todo = nil, nil
+	cause := w.cause
+	for i := range inbox {
+		w.cause = cause
+		w.clientReceives(c, &inbox[i])
+	}
+	for _, command := range todo {
+		w.cause = cause
+		w.doClient(c, command)
+	}
+	if c.open {
+		w.armClient(c)
+	}
+}
+
+// doClient carries out a line about a client, or leaves it until the client goes on.
+func (w *World) doClient(c *client, command Command) {
+	if do, ok := command.(ClientDo); ok && (do.Do == "pause" || do.Do == "resume") {
+		w.traceCommand(command)
+		if do.Do == "pause" {
+			c.paused = true
+		} else if c.paused {
+			w.resumeClient(c)
+		}
+		return
+	}
+	if c.paused {
+		c.todo = append(c.todo, command)
+		return
+	}
+	switch command := command.(type) {
+	case Acquire:
+		w.acquire(c, command)
+	case ReleaseLock:
+		w.release(c, command)
+	case Write:
+		w.write(c, command.Key)
+	case ClientDo:
+		if command.Do == "retry" {
+			w.retry(c)
+		} else {
+			w.disconnect(c)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"strconv"
+	"strings"
+
+	"ticketing/raft"
+)
+
+// This file compares a node's state and messages in flight with what is expected, as text.
+
+// holdsNode compares any of a node's state, each as text.
+func (w *World) holdsNode(c CondNode) (bool, string) {
+	n := w.node(c.Node)
+	var wrong []string
+	for _, f := range c.Fields {
+		if is := n.field(f.Key); is != f.Value {
+			wrong = append(wrong, f.Key+"="+is)
+		}
+	}
+	return len(wrong) == 0, "it has " + strings.Join(wrong, " ")
+}
+
+func (n *node) field(key string) string {
+	s := n.status
+	switch key {
+	case "role":
+		return s.Role.String()
+	case "term":
+		return text(s.Term)
+	case "vote":
+		return serverText(s.VotedFor)
+	case "leader":
+		return serverText(s.Leader)
+	case "commit":
+		return text(s.CommitIndex)
+	case "applied":
+		return text(s.LastApplied)
+	case "last":
+		return text(s.LastIndex)
+	case "log":
+		return termsText(n.replica.Core().Entries(1, s.LastIndex))
+	case "durable.term":
+		return text(n.disk.durable.Term)
+	case "durable.vote":
+		return serverText(n.disk.durable.VotedFor)
+	case "durable.log":
+		return termsText(n.disk.durable.Entries)
+	}
+	return "?"
+}
+
+func text[T ~uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
+
+func serverText(id raft.ServerID) string {
+	if id == 0 {
+		return "none"
+	}
+	return string(NodeActor(id))
+}
+
+func termsText(entries []raft.Entry) string {
+	if len(entries) == 0 {
+		return "none"
+	}
+	terms := make([]string, len(entries))
+	for i, e := range entries {
+		terms[i] = text(e.Term)
+	}
+	return strings.Join(terms, ",")
+}
+
+func (w *World) holdsInFlight(c CondInFlight) (bool, string) {
+	slots := w.selected(c.Messages)
+	found := 0
+	var seen []string
+	for _, slot := range slots {
+		f := &w.flights[slot]
+		wrong := false
+		for _, want := range c.Fields {
+			wrong = wrong || f.field(want.Key) != want.Value
+		}
+		if !wrong {
+			found++
+		}
+		seen = append(seen, f.describe(c.Fields))
+	}
+	is := "no message of that kind is in flight there"
+	if len(seen) > 0 {
+		is = "in flight there: " + strings.Join(seen, "; ")
+	}
+	return (found > 0) != c.No, is
+}
+
+// describe writes a message with the fields that were asked for.
+func (f *flight) describe(wanted []Field) string {
+	s := f.kind.String()
+	for _, w := range wanted {
+		s += " " + w.Key + "=" + f.field(w.Key)
+	}
+	return s
+}
+
+func (f *flight) field(key string) string {
+	if key == "term" {
+		return text(f.raft.Term)
+	}
+	switch b := f.raft.Body.(type) {
+	case raft.RequestVote:
+		if key == "last" {
+			return text(b.LastLogIndex) + "@" + text(b.LastLogTerm)
+		}
+	case raft.RequestVoteReply:
+		if key == "granted" {
+			return yesNo(b.VoteGranted)
+		}
+	case raft.AppendEntries:
+		switch key {
+		case "prev":
+			return text(b.PrevLogIndex) + "@" + text(b.PrevLogTerm)
+		case "entries":
+			return strconv.Itoa(len(b.Entries))
+		case "commit":
+			return text(b.LeaderCommit)
+		}
+	case raft.AppendEntriesReply:
+		switch key {
+		case "success":
+			return yesNo(b.Success)
+		case "match":
+			return text(b.MatchIndex)
+		}
+	}
+	return "?"
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

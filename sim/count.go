@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"slices"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// A simulation in which the interesting thing never happened proves nothing. Counters say what did.
+
+type counter int
+
+type counters [countEnd]int64
+
+// The counters. Of messages there is one for each kind, behind that of all.
+const (
+	countElections counter = iota
+	countLeaders
+	countTerms
+	countDeposed
+	countDeposedUncommitted
+	countTruncations
+	countLost
+	countDuplicated
+	countCrashes
+	countRestarts
+	countTorn
+	countStopped
+	countCuts
+	countPauses
+	countCommits
+	countGranted
+	countRejected
+	countReleased
+	countNotFound
+	countExpireProposed
+	countExpireBare
+	countExpireExisted
+	countExpireNewer
+	countExpireFree
+	countCleanups
+	countHeld
+	countNotLeader
+	countUnknown
+	countLateGrants
+	countWritten
+	countRefused
+	countNoops
+	countViolations
+	countMessages // of all; behind it one for each messageKind
+	countEnd      = countMessages + counter(messageWrite) + 1
+)
+
+// counterNames gives each counter the name that scenarios use.
+func counterNames() [countEnd]string {
+	names := [countEnd]string{
+		countElections: "elections", countLeaders: "leaders", countTerms: "terms",
+		countDeposed: "deposed", countDeposedUncommitted: "deposed.uncommitted",
+		countTruncations: "truncations", countMessages: "messages",
+		countLost: "lost", countDuplicated: "duplicated",
+		countCrashes: "crashes", countRestarts: "restarts", countTorn: "torn", countStopped: "stopped",
+		countCuts: "cuts", countPauses: "pauses", countCommits: "commits",
+		countGranted: "grant.granted", countRejected: "grant.rejected",
+		countReleased: "release.released", countNotFound: "release.not-found",
+		countExpireProposed: "expire.proposed", countExpireBare: "expire.bare",
+		countExpireExisted: "expire.existed", countExpireNewer: "expire.newer", countExpireFree: "expire.free",
+		countCleanups: "cleanups", countHeld: "try.held", countNotLeader: "answers.not-leader",
+		countUnknown: "answers.unknown", countLateGrants: "grant.late",
+		countWritten: "written", countRefused: "refused", countNoops: "noops", countViolations: "violations",
+	}
+	for k := messageVote; k <= messageWrite; k++ {
+		names[countMessages+counter(k)] = "messages." + k.String()
+	}
+	return names
+}
+
+// CounterNames lists what "expect count" can ask, in order.
+func CounterNames() []string {
+	all := counterNames()
+	names := all[:]
+	slices.Sort(names)
+	return names
+}
+
+// counterNamed returns a counter by its name.
+func counterNamed(name string) (counter, bool) {
+	names := counterNames()
+	i := slices.Index(names[:], name)
+	return counter(i), i >= 0
+}
+
+func (w *World) countState(before, after *raft.Status) {
+	if after.Role == raft.Candidate && after.Term > before.Term {
+		w.counters[countElections]++
+	}
+	if after.Role == raft.Leader && before.Role != raft.Leader {
+		w.counters[countLeaders]++
+	}
+	if before.Role == raft.Leader && after.Role != raft.Leader {
+		w.counters[countDeposed]++
+		if before.LastIndex > before.CommitIndex {
+			w.counters[countDeposedUncommitted]++
+		}
+	}
+	w.counters[countTerms] = max(w.counters[countTerms], int64(after.Term))
+}
+
+func (w *World) countProposed(p *fsm.Proposed) {
+	switch {
+	case p.Cause == fsm.ForCleanup:
+		w.counters[countCleanups]++
+	case p.Cause == fsm.ForLease && p.Envelope.Kind == fsm.Expire:
+		w.counters[countExpireProposed]++
+	case p.Cause == fsm.ForLease:
+		w.counters[countExpireBare]++
+	}
+}
+
+// countApplied counts an entry once, when the first node applies it.
+func (w *World) countApplied(a *fsm.Applied) {
+	w.counters[countCommits]++
+	switch a.Result.Kind {
+	case fsm.Granted:
+		w.counters[countGranted]++
+	case fsm.GrantRejected:
+		w.counters[countRejected]++
+	case fsm.Released:
+		w.counters[countReleased]++
+	case fsm.NotFound:
+		w.counters[countNotFound]++
+	case fsm.ResultNoop:
+		w.counters[countNoops]++
+	case fsm.Expired:
+		holder, held := w.ledger.holder[a.Envelope.Key]
+		switch {
+		case a.Result.Existed:
+			w.counters[countExpireExisted]++
+		case held && holder != a.Envelope.Token:
+			w.counters[countExpireNewer]++
+		default:
+			w.counters[countExpireFree]++
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"slices"
+
+	"ticketing/raft"
+)
+
+// disk is one server's stable storage. Writes finish one after another, each some time after the
+// one before; a crash loses what has not finished.
+type disk struct {
+	durable raft.Durable // what would survive a crash now
+	chains  []uint64     // chains[i] is the chain hash (see ledger) of the durable entry at index i+1
+
+	unsynced []unsynced // handed out and not finished, oldest first
+	busy     Time       // when the last scheduled completion is due
+	writes   uint64     // how many were handed out since the run began: the draws' ordinal
+
+	syncMin, syncMax Time
+	stalled          bool
+	failNext         bool
+	torn             bool // the last crash cut a record in the middle
+}
+
+type unsynced struct {
+	raft.Write
+	done bool // reported as saved, before an earlier one
+}
+
+// finish reports the nth oldest unsynced write as done, counting from 0, and returns its number. It
+// takes effect on the disk once all earlier ones have: a write reported out of order is not durable
+// yet, and the core must know.
+func (d *disk) finish(n int) (seq uint64) {
+	d.unsynced[n].done = true
+	seq = d.unsynced[n].Seq
+	for len(d.unsynced) > 0 && d.unsynced[0].done {
+		d.store(d.unsynced[0].Write)
+		d.unsynced = append(d.unsynced[:0], d.unsynced[1:]...)
+	}
+	return seq
+}
+
+// store puts a write onto the disk.
+func (d *disk) store(w raft.Write) {
+	d.durable.HardState = w.HardState
+	if len(w.Entries) == 0 {
+		return
+	}
+	keep := w.Entries[0].Index - 1
+	d.durable.Entries = append(d.durable.Entries[:keep], w.Entries...)
+	d.chains = d.chains[:keep]
+	for _, e := range w.Entries {
+		d.chains = append(d.chains, chain(last(d.chains), e))
+	}
+}
+
+// crash loses the unsynced writes. With a torn record the operating system had written all of them
+// but the last, and of that one a part, which recovery recognises and drops.
+func (d *disk) crash(torn bool) {
+	d.torn = torn && len(d.unsynced) > 0
+	for d.torn && len(d.unsynced) > 1 {
+		d.finish(0)
+	}
+	d.unsynced = d.unsynced[:0]
+	d.stalled, d.failNext = false, false
+}
+
+// chain hashes an entry and, through the hash of the one before, all that precede it: two logs with
+// the same chain hash at an index are equal up to there.
+func chain(before uint64, e raft.Entry) uint64 {
+	h := uint64(14695981039346656037)
+	for _, b := range e.Command {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return scramble(scramble(before^uint64(e.Index)<<32) ^ h ^ uint64(e.Term)*0x9e3779b97f4a7c15)
+}
+
+// last returns the last of the chain hashes, 0 before the first entry.
+func last(chains []uint64) uint64 {
+	if len(chains) == 0 {
+		return 0
+	}
+	return chains[len(chains)-1]
+}
+
+// chainAt returns the chain hash at an index, and whether the log reaches so far.
+func chainAt(chains []uint64, i raft.Index) (uint64, bool) {
+	if i == 0 {
+		return 0, true
+	}
+	if i > raft.Index(len(chains)) {
+		return 0, false
+	}
+	return chains[i-1], true
+}
+
+// startFrom puts a state onto an empty disk.
+func (d *disk) startFrom(state raft.Durable) {
+	d.durable = raft.Durable{HardState: state.HardState, Entries: slices.Clone(state.Entries)}
+	for _, e := range state.Entries {
+		d.chains = append(d.chains, chain(last(d.chains), e))
+	}
+}

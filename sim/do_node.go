@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"fmt"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// This file is what is done to servers, their clocks and their disks.
+
+// doNode is what is done to a server's process.
+func (w *World) doNode(command Command) error {
+	switch c := command.(type) {
+	case Crash:
+		return w.everyNode(c.Node, func(n *node) error {
+			if !n.alive {
+				return nil
+			}
+			w.cause = 0
+			w.traceInput(n, KindCrash, c.How)
+			w.crash(n, c.How == "torn")
+			return nil
+		})
+	case Restart:
+		return w.everyNode(c.Node, func(n *node) error {
+			if n.alive {
+				if c.Node == Everyone {
+					return nil
+				}
+				return fmt.Errorf("%s: it is running", c)
+			}
+			w.counters[countRestarts]++
+			w.cause = 0
+			return w.boot(n, KindRestart)
+		})
+	}
+	n, command := w.runningNode(command)
+	if n == nil {
+		return fmt.Errorf("%s: that node is down, or paused", command)
+	}
+	switch c := command.(type) {
+	case Timeout:
+		w.fire(n, true)
+	case Beat:
+		w.fire(n, false)
+	case Pause:
+		w.counters[countPauses]++
+		w.pause(n)
+	case Resume:
+		if n.paused {
+			w.resume(n)
+		}
+	case Propose:
+		w.traceCommand(c)
+		w.prepare(n)
+		w.tick(n)
+		n.replica.Request(fsm.Request{Kind: fsm.Noop, Text: c.Text})
+		w.step(n, nil)
+	}
+	return nil
+}
+
+// runningNode returns the node that a command is about if it can take it: a paused one only takes
+// resume.
+func (w *World) runningNode(command Command) (*node, Command) {
+	var id raft.ServerID
+	resume := false
+	switch c := command.(type) {
+	case Timeout:
+		id = c.Node
+	case Beat:
+		id = c.Node
+	case Pause:
+		id = c.Node
+	case Resume:
+		id, resume = c.Node, true
+	case Propose:
+		id = c.Node
+	}
+	n := w.node(id)
+	if n == nil || !n.alive || n.paused && !resume {
+		return nil, command
+	}
+	return n, command
+}
+
+func (w *World) everyNode(name Actor, do func(*node) error) error {
+	if name != Everyone {
+		return do(w.node(name.Node()))
+	}
+	for _, n := range w.nodes {
+		if err := do(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) setClock(c SetClock, started bool) {
+	if started {
+		w.traceCommand(c)
+	}
+	a := w.actors[w.find(c.Actor)]
+	k := &clock{}
+	if a.node != nil {
+		k = &a.node.clock
+	} else {
+		k = &a.client.clock
+	}
+	switch {
+	case c.Stop:
+		k.setRate(w.now, 0)
+	case c.RatePPM != 0:
+		k.setRate(w.now, c.RatePPM)
+	}
+	k.fromLocal += raft.Time(micros(c.Offset))
+	k.wall += micros(c.Jump)
+	if started && a.node != nil && a.node.alive {
+		a.node.timerAt = 0 // what was armed rests on the old rate
+		a.node.timerGen++
+		w.arm(a.node)
+	}
+	if started && a.client != nil && a.client.open {
+		w.armClient(a.client)
+	}
+}
+
+func (w *World) setDisk(n *node, c SetDisk) error {
+	d := &n.disk
+	if c.SyncSet {
+		d.syncMin, d.syncMax = micros(c.SyncMin), micros(c.SyncMax)
+	}
+	switch c.Do {
+	case "stall":
+		d.stalled = true
+	case "fail":
+		d.failNext = true
+	case "ok":
+		d.stalled, d.failNext = false, false
+		for n.alive && len(d.unsynced) > 0 && !w.halted {
+			w.cause = 0
+			w.complete(n, 0)
+		}
+	case "finish":
+		nth := max(c.Nth, 1) - 1
+		if !n.alive || nth >= len(d.unsynced) || d.unsynced[nth].done {
+			return fmt.Errorf("%s: %d writes are unfinished", c, len(d.unsynced))
+		}
+		w.complete(n, nth)
+	case "reorder":
+		return fmt.Errorf("not supported yet: %s", c)
+	}
+	return nil
+}

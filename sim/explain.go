@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Sentence returns what an invariant says, "" if there is none of that name.
+func Sentence(invariant string) string {
+	for _, i := range invariants() {
+		if i.name == invariant {
+			return i.sentence
+		}
+	}
+	return ""
+}
+
+// LastSteps returns the events that led to a violation, oldest first and at most n: those that
+// caused it, one from another, and those about the same log entries as they name.
+func (t *Trace) LastSteps(v Violation, n int) []string {
+	if v.Event == 0 {
+		return nil
+	}
+	wanted := map[int64]bool{}
+	for id := v.Event; id > 0; id = t.Events[id-1].Cause {
+		wanted[id] = true
+	}
+	entries := map[string]bool{}
+	for _, e := range t.Events[:v.Event] {
+		if e.Entry != nil && e.ID > v.Event-3 {
+			entries[fmt.Sprint(e.Entry.Index, e.Entry.Term)] = true
+		}
+	}
+	for _, e := range t.Events[:v.Event] {
+		if e.Entry != nil && entries[fmt.Sprint(e.Entry.Index, e.Entry.Term)] {
+			wanted[e.ID] = true
+		}
+	}
+	var lines []string
+	for id := v.Event; id > 0 && len(lines) < n; id-- {
+		if e := &t.Events[id-1]; wanted[id] {
+			lines = append(lines, fmt.Sprintf("%7d %12s  %-4s %s", e.ID, e.At, e.Node, e.describe()))
+		}
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// describe says in a few words what an event was.
+func (e *Event) describe() string {
+	s := string(e.Kind)
+	switch {
+	case e.Message != nil:
+		s += " " + e.Message.describe()
+	case e.Entry != nil:
+		s += fmt.Sprintf(" %d@%d %q", e.Entry.Index, e.Entry.Term, e.Entry.Command)
+		if e.Entry.Result != "" {
+			s += " → " + e.Entry.Result
+		}
+		if e.Entry.Meant != 0 {
+			s += fmt.Sprintf(" (meant for token %d)", e.Entry.Meant)
+		}
+	case e.Client != nil:
+		s += " " + e.Client.describe()
+	case e.Write != nil:
+		s += fmt.Sprintf(" %d", e.Write.Seq)
+	case e.State != nil:
+		s += fmt.Sprintf(" %s term=%d commit=%d last=%d", e.State.Role, e.State.Term, e.State.Commit, e.State.Last)
+	}
+	if e.Text != "" {
+		s += " " + e.Text
+	}
+	if e.Rule != "" {
+		s += " [" + e.Rule + "]"
+	}
+	return s
+}
+
+func (m *MessageRecord) describe() string {
+	s := fmt.Sprintf("%s %s→%s term=%d", m.Kind, m.From, m.To, m.Term)
+	if len(m.Entries) > 0 {
+		s += fmt.Sprintf(" prev=%d entries=%d", m.PrevIndex, len(m.Entries))
+	}
+	if m.Success {
+		s += fmt.Sprintf(" match=%d", m.Match)
+	}
+	return s
+}
+
+func (c *ClientRecord) describe() string {
+	words := []string{c.Client, c.Op, c.Key}
+	if c.Token != 0 {
+		words = append(words, fmt.Sprintf("token=%d", c.Token))
+	}
+	if c.Status != "" {
+		words = append(words, c.Status)
+	}
+	return strings.Join(words, " ")
+}

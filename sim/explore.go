@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Search is what explore looks for: random runs, each made by Plan from its seed.
+type Search struct {
+	From, To uint64        // the seeds; To 0 is without end
+	For      time.Duration // stop after this long, 0 for never
+	Faults   string        // see Plan
+	Nodes    int
+	Without  []string
+	Jobs     int                  // how many at a time; 0 for all cores. The findings do not depend on it
+	Progress func(done *Findings) // called now and then by one goroutine, may be nil
+}
+
+// Findings is what the seeds up to the first failing one came to.
+type Findings struct {
+	Seeds    int64
+	First    uint64 // the first seed
+	Last     uint64 // the last seed that counts: the failing one, if there is one
+	Failed   *Result
+	Cut      bool // it was interrupted before it was through
+	SimTime  Time // simulated time, all seeds together
+	Steps    int64
+	counters counters
+}
+
+// Count returns a counter, summed over the seeds.
+func (f *Findings) Count(name string) int64 {
+	c, ok := counterNamed(name)
+	if !ok {
+		return 0
+	}
+	return f.counters[c]
+}
+
+// Counters returns all counters by name.
+func (f *Findings) Counters() map[string]int64 {
+	m := map[string]int64{}
+	for i, name := range counterNames() {
+		m[name] = f.counters[i]
+	}
+	return m
+}
+
+func (f *Findings) add(seed uint64, r *Result) {
+	f.Seeds++
+	f.Last = seed
+	f.SimTime += r.End
+	f.Steps += r.Steps
+	for i := range r.counters {
+		f.counters[i] += r.counters[i]
+	}
+	// A number of terms is the highest in a run; the sum says little, but adds up like the others.
+	if !r.Held() {
+		f.Failed = r
+	}
+}
+
+// seedResult is one seed's result on its way to being counted.
+type seedResult struct {
+	seed uint64
+	*Result
+}
+
+// Explore runs seeds until one fails, they are all done, time is up, or ctx ends. Seeds are run in
+// any order and counted in theirs: those behind the first failing one do not count, so the findings
+// are the same for any number of jobs.
+func (s Search) Explore(ctx context.Context) (*Findings, error) {
+	if _, err := Plan(1, s.Faults, s.Nodes); err != nil {
+		return nil, err
+	}
+	jobs := s.Jobs
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	if s.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.For)
+		defer cancel()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
+	seeds, results := make(chan uint64), make(chan seedResult)
+	group.Go(func() error {
+		defer close(seeds)
+		for seed := s.From; ; seed++ {
+			select {
+			case seeds <- seed:
+			case <-ctx.Done():
+				return nil
+			}
+			if seed == s.To || seed == math.MaxUint64 {
+				return nil
+			}
+		}
+	})
+	workers, workersCtx := errgroup.WithContext(ctx)
+	for range jobs {
+		workers.Go(func() error { return s.work(workersCtx, seeds, results) })
+	}
+	group.Go(func() error {
+		defer close(results)
+		return workers.Wait()
+	})
+	findings := s.collect(results, stop)
+	return findings, group.Wait()
+}
+
+// work runs seeds. A result is always delivered: once a seed has been taken, the ones after it wait
+// for it.
+func (s Search) work(ctx context.Context, seeds <-chan uint64, results chan<- seedResult) error {
+	for seed := range seeds {
+		r, err := s.Run(seed, Options{})
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", seed, err)
+		}
+		results <- seedResult{seed, r}
+	}
+	return nil
+}
+
+// collect counts results in the order of their seeds.
+func (s Search) collect(results <-chan seedResult, stop func()) *Findings {
+	f := &Findings{First: s.From}
+	early := map[uint64]*Result{}
+	next := s.From
+	for r := range results {
+		early[r.seed] = r.Result
+		for early[next] != nil && f.Failed == nil {
+			f.add(next, early[next])
+			delete(early, next)
+			next++
+			if s.Progress != nil {
+				s.Progress(f)
+			}
+		}
+		if f.Failed != nil {
+			stop()
+		}
+	}
+	return f
+}
+
+// Run runs one seed of the search.
+func (s Search) Run(seed uint64, o Options) (*Result, error) {
+	scenario, err := Plan(seed, s.Faults, s.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	o.Without = s.Without
+	return Run(scenario, o)
+}

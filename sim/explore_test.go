@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func exploring(t *testing.T, s Search) *Findings {
+	t.Helper()
+	f, err := s.Explore(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// The search is only worth something if what it looks for does happen in it.
+//
+//spec:test Expire.Token
+//spec:test Release.Token
+func TestRandomRunsHoldAndTheInterestingThingsHappen(t *testing.T) {
+	for _, faults := range FaultNames() {
+		f := exploring(t, Search{From: 1, To: 600, Faults: faults})
+		if f.Failed != nil {
+			t.Fatalf("seed %d: %v, %v; again: raftsim replay -seed %d -faults %s",
+				f.Last, f.Failed.Violations, f.Failed.Failure, f.Last, faults)
+		}
+		wanted := []string{
+			"expire.newer", "expire.existed", "expire.free", "grant.granted", "release.released", "elections",
+			"deposed.uncommitted", "truncations", "crashes", "torn", "pauses", "cuts", "lost", "duplicated",
+			"refused", "written", "cleanups", "answers.unknown", "grant.late",
+		}
+		for _, name := range wanted {
+			if f.Count(name) == 0 && faults == "harsh" {
+				t.Errorf("%s: in %d runs %q never happened", faults, f.Seeds, name)
+			}
+		}
+	}
+}
+
+// The cores' own invariants, which cost too much for a search, are asked after every input of some
+// runs.
+func TestRandomRunsAreFineInDepth(t *testing.T) {
+	for seed := uint64(1); seed <= 40; seed++ {
+		r, err := Search{Faults: "harsh"}.Run(seed, Options{Deep: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Held() {
+			t.Errorf("seed %d: %v, %v", seed, r.Violations, r.Failure)
+		}
+	}
+}
+
+func TestTheSearchFindsWhatATokenCheckIsFor(t *testing.T) {
+	for _, rule := range []string{"expire-token", "release-token"} {
+		f := exploring(t, Search{From: 1, To: 100, Faults: "harsh", Without: []string{rule}})
+		if f.Failed == nil {
+			t.Errorf("without %s: nothing broke in 100 seeds", rule)
+			continue
+		}
+		if got := f.Failed.Violations[0].Invariant; got != "removal-meant" {
+			t.Errorf("without %s: %s broke, want removal-meant", rule, got)
+		}
+	}
+}
+
+// The other two rules make late Expires more frequent and are not needed for safety: the table's
+// check is.
+func TestWithoutGateOrNoopWaitTheTokenCheckAloneIsEnough(t *testing.T) {
+	f := exploring(t, Search{From: 1, To: 300, Faults: "harsh", Without: []string{"gate", "noop-wait"}})
+	if f.Failed != nil {
+		t.Fatalf("seed %d: %v, %v", f.Last, f.Failed.Violations, f.Failed.Failure)
+	}
+	if f.Count("expire.newer") == 0 || f.Count("grant.rejected") == 0 {
+		t.Error("no Expire met a newer token, or no Grant was rejected")
+	}
+}
+
+func TestFindingsDoNotDependOnTheNumberOfJobs(t *testing.T) {
+	for _, without := range [][]string{nil, {"expire-token"}} {
+		one := exploring(t, Search{From: 1, To: 40, Faults: "harsh", Without: without, Jobs: 1})
+		for _, jobs := range []int{2, 5} {
+			many := exploring(t, Search{From: 1, To: 40, Faults: "harsh", Without: without, Jobs: jobs})
+			if diff := cmp.Diff(one.Counters(), many.Counters()); diff != "" || one.Last != many.Last || one.Steps != many.Steps {
+				t.Errorf("with %d jobs it ended at seed %d instead of %d:\n%s", jobs, many.Last, one.Last, diff)
+			}
+		}
+	}
+}
+
+func TestASearchThatIsCutShortCountsAnUnbrokenRunOfSeeds(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s := Search{From: 1, Faults: "mild", Progress: func(f *Findings) {
+		if f.Seeds == 10 {
+			stop()
+		}
+	}}
+	f, err := s.Explore(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Seeds < 10 || f.Last != uint64(f.Seeds) || f.Failed != nil {
+		t.Errorf("%d seeds, the last is %d, failed: %v", f.Seeds, f.Last, f.Failed)
+	}
+}
+
+// A random run is a scenario like any other: written down and read again it is the same run.
+func TestARandomRunIsAScenarioFile(t *testing.T) {
+	for seed := uint64(1); seed <= 30; seed++ {
+		faults := FaultNames()[seed%2]
+		plan, err := Plan(seed, faults, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse("again.txt", plan.String())
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		a, errA := Run(plan, Options{Record: true})
+		b, errB := Run(again, Options{Record: true})
+		if errA != nil || errB != nil {
+			t.Fatal(errA, errB)
+		}
+		if !slices.EqualFunc(a.Trace.Events, b.Trace.Events, func(x, y Event) bool { return cmp.Equal(x, y) }) {
+			t.Errorf("seed %d: the written plan runs differently", seed)
+		}
+	}
+}
+
+func TestImpossibleSearchesAreRefused(t *testing.T) {
+	for _, s := range []Search{{Faults: "hrash"}, {Faults: "mild", Nodes: -1}, {Faults: "mild", Nodes: 12}} {
+		if _, err := s.Explore(context.Background()); err == nil {
+			t.Errorf("%+v was accepted", s)
+		}
+	}
+	_, err := Plan(1, "hrash", 0)
+	if want := `did you mean "harsh"?`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v does not say %s", err, want)
+	}
+}

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// node is one simulated server: the product's Replica, and around it what a real host has.
+type node struct {
+	id      raft.ServerID
+	index   int32 // in World.actors
+	name    Actor
+	replica *fsm.Replica
+	clock   clock
+	disk    disk
+	alive   bool
+	paused  bool
+	inbox   []input // what arrived while it was paused
+	boots   uint32
+
+	timerAt  Time // when its timer event is due, 0 if there is none
+	timerGen uint32
+
+	calls    map[uint64]openCall // requests that are not answered, by call
+	nextCall uint64
+
+	// What the observer remembers of it.
+	status  raft.Status
+	before  raft.Status           // the status before the last step
+	voted   map[request]bool      // see asked; only when the run is recorded
+	chains  []uint64              // of its log in memory, as disk.chains
+	tenures map[string]tenureSeen // that it has applied and that still last, by key
+	shadow  *raft.Core            // the core before the input, when World.deep is set
+}
+
+type openCall struct {
+	client  int32
+	request fsm.Request
+}
+
+// tenureSeen is when a node applied a Grant, by its own clock.
+type tenureSeen struct {
+	token fsm.Token
+	local raft.Time
+	lease raft.Time
+}
+
+// input is one thing that waits for a paused process.
+type input struct {
+	flight flight
+	saved  uint64 // a finished write, if not 0
+}
+
+// boot starts a node's process with what is on its disk.
+func (w *World) boot(n *node, kind EventKind) error {
+	voters := make([]raft.ServerID, len(w.nodes))
+	for i := range voters {
+		voters[i] = raft.ServerID(i + 1)
+	}
+	election := raft.Time(w.config.election)
+	replica, err := fsm.New(fsm.Config{
+		Raft: raft.Config{
+			ID: n.id, Voters: voters,
+			ElectionTimeout: election, HeartbeatTimeout: raft.Time(w.config.heartbeat),
+			Jitter: func(i uint64) raft.Time {
+				bits := draw(w.seed, streamElection, uint64(n.id), uint64(n.boots), i)
+				return raft.Time(below(bits, int64(election)))
+			},
+			MaxBatch: w.config.batch, Window: w.config.window,
+		},
+		GrantOnApplied: w.config.grantOnApplied,
+		Rules:          w.config.rules,
+	}, n.disk.durable, n.clock.at(w.now))
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", n.name, err)
+	}
+	n.replica, n.alive, n.paused, n.inbox = replica, true, false, nil
+	n.boots++
+	n.calls, n.tenures = map[uint64]openCall{}, map[string]tenureSeen{}
+	n.chains = slices.Clone(n.disk.chains)
+	n.status = replica.Core().Status()
+	n.before = n.status
+	w.traceStart(n, kind)
+	w.checks.restart(w, n)
+	w.arm(n)
+	return nil
+}
+
+// crash is a power loss: the process, and what was not synced, are gone.
+func (w *World) crash(n *node, torn bool) {
+	w.counters[countCrashes]++
+	n.alive, n.paused, n.inbox, n.calls = false, false, nil, nil
+	n.timerGen++
+	n.timerAt = 0
+	for torn && len(n.disk.unsynced) > 1 {
+		w.traceDisk(n, KindSynced, n.disk.finish(0))
+	}
+	n.disk.crash(torn)
+	if n.disk.torn {
+		w.counters[countTorn]++
+	}
+	w.checks.store(w, n)
+}
+
+// arm schedules the node's timer event for its deadline. One that is due earlier already stands in
+// for it and will be armed again: a follower's deadline moves with every heartbeat.
+func (w *World) arm(n *node) {
+	if w.manual || !n.alive || n.paused {
+		return
+	}
+	t, ok := n.clock.when(n.replica.Deadline())
+	if !ok || n.timerAt != 0 && n.timerAt <= t {
+		return
+	}
+	w.rearm(n, max(t, w.now))
+}
+
+func (w *World) rearm(n *node, t Time) {
+	n.timerGen++
+	n.timerAt = max(t, 1)
+	w.schedule(event{at: t, kind: eventTimer, actor: n.index, gen: n.timerGen})
+}
+
+// nodeTimer is the node's timer event.
+func (w *World) nodeTimer(n *node) {
+	n.timerAt = 0
+	if !n.alive || n.paused {
+		return
+	}
+	if n.clock.at(w.now) < n.replica.Deadline() {
+		w.arm(n)
+		return
+	}
+	w.wake(n)
+}
+
+// wake lets a node read its clock.
+func (w *World) wake(n *node) {
+	before := n.replica.Core().Deadline()
+	local := n.clock.at(w.now)
+	w.prepare(n)
+	n.replica.Tick(local)
+	kind := KindWake
+	switch {
+	case local < before:
+	case n.status.Role == raft.Leader:
+		kind = KindHeartbeatTimeout
+	default:
+		kind = KindElectionTimeout
+	}
+	w.traceInput(n, kind, "")
+	w.step(n, nil)
+}
+
+// fire makes one of a node's timers run out now, whatever its clock reads.
+func (w *World) fire(n *node, election bool) {
+	w.prepare(n)
+	w.tick(n)
+	if election {
+		n.replica.ElectionTimeout()
+		w.traceInput(n, KindElectionTimeout, "")
+	} else {
+		n.replica.HeartbeatTimeout()
+		w.traceInput(n, KindHeartbeatTimeout, "")
+	}
+	w.step(n, nil)
+}
+
+// tick tells the node the time before another input. In a manual run no node reads its clock by
+// itself, or its timers would fire.
+func (w *World) tick(n *node) {
+	if !w.manual {
+		n.replica.Tick(n.clock.at(w.now))
+	}
+}
+
+// prepare keeps the state before an input, for raft.Delta.
+func (w *World) prepare(n *node) {
+	if w.deep {
+		n.shadow = n.replica.Core().Clone()
+	}
+}

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"fmt"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// The core has no logger. What an event was, and which rule decided it, is derived here from the
+// state before, the input, and the state after.
+
+// observe looks at what a node has just done, before any of it takes effect outside.
+func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
+	n.before, n.status = n.status, n.replica.Core().Status()
+	before, after := &n.before, &n.status
+	if w.deep {
+		w.checkDeep(n)
+	}
+	if len(out.Write.Entries) > 0 {
+		w.observeAppend(n, before, out)
+	}
+	if w.trace != nil {
+		w.traceState(n, before, after, received)
+		w.traceWrite(n, out.Write)
+	}
+	if *before != *after {
+		w.countState(before, after)
+		w.checks.change(w, n, before, after)
+	}
+	if received != nil {
+		w.checks.received(w, n, received)
+	}
+	for i := range out.Proposed {
+		w.countProposed(&out.Proposed[i])
+		w.checks.propose(w, n, &out.Proposed[i])
+	}
+	for i := range out.Applied {
+		w.observeApply(n, &out.Applied[i])
+	}
+	for i := range out.Messages {
+		w.checks.send(w, n, &out.Messages[i])
+	}
+}
+
+// observeAppend follows the log in memory: every change of it is in a write's entries.
+func (w *World) observeAppend(n *node, before *raft.Status, out *fsm.Output) {
+	entries := out.Write.Entries
+	first := entries[0].Index
+	if first <= before.LastIndex {
+		w.counters[countTruncations]++
+	}
+	if first > raft.Index(len(n.chains))+1 {
+		w.violate(logMatching, n.name, fmt.Sprintf("entry %d was stored, the log ended at %d", first, len(n.chains)))
+		return
+	}
+	n.chains = n.chains[:first-1]
+	proposed := out.Proposed
+	for _, e := range entries {
+		n.chains = append(n.chains, chain(last(n.chains), e))
+		var p *fsm.Proposed
+		if len(proposed) > 0 && proposed[0].Index == e.Index {
+			p, proposed = &proposed[0], proposed[1:]
+		}
+		if w.trace != nil {
+			w.traceAppend(n, e, before.LastIndex, p)
+		}
+	}
+	w.checks.append(w, n, before, entries)
+}
+
+// observeApply follows the table of a node, and once for each entry the service's history.
+func (w *World) observeApply(n *node, a *fsm.Applied) {
+	if w.trace != nil {
+		w.traceApply(n, a)
+	}
+	w.checks.apply(w, n, a)
+	switch key := a.Envelope.Key; {
+	case a.Result.Kind == fsm.Granted:
+		n.tenures[key] = tenureSeen{a.Result.Token, n.clock.at(w.now), raft.Time(a.Envelope.LeaseMS) * 1000}
+	case removes(a.Result):
+		delete(n.tenures, key)
+	}
+	if int(a.Index) != w.ledger.applied+1 {
+		return // not the first node to apply it
+	}
+	w.ledger.applied++
+	w.countApplied(a)
+	w.checks.firstApply(w, n, a)
+	w.ledger.note(a)
+}
+
+func (w *World) checkDeep(n *node) {
+	core := n.replica.Core()
+	if err := raft.Check(core); err != nil {
+		w.violate(coreState, n.name, err.Error())
+	}
+	if n.shadow == nil {
+		return
+	}
+	if err := raft.Delta(n.shadow, core); err != nil {
+		w.violate(coreState, n.name, err.Error())
+	}
+	n.shadow = nil
+}
+
+// emit adds an event to the trace and returns its id.
+func (w *World) emit(e Event) int64 {
+	if w.trace == nil {
+		return 0
+	}
+	e.ID = int64(len(w.trace.Events)) + 1
+	e.At = w.now
+	if e.Cause == 0 {
+		e.Cause = w.cause
+	}
+	w.trace.Events = append(w.trace.Events, e)
+	if w.onRecord != nil {
+		w.onRecord()
+	}
+	return e.ID
+}
+
+// emitNode adds an event of a node, with the reading of its clock.
+func (w *World) emitNode(n *node, e Event) int64 {
+	e.Node, e.Local = string(n.name), n.clock.at(w.now)
+	return w.emit(e)
+}

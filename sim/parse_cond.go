@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ticketing/raft"
+)
+
+// conditionWords start the conditions that no name starts.
+func conditionWords() []string {
+	return []string{"leader", "no", "in-flight", "holder", "free", "count", "converged"}
+}
+
+// cond reads a condition. A "within" that follows it is left to the command around it.
+func (r *reader) cond() Cond {
+	word := r.next()
+	switch word {
+	case "leader":
+		return r.leader()
+	case "no":
+		return r.absence()
+	case "in-flight":
+		return r.inFlight()
+	case "holder":
+		return r.holder()
+	case "free":
+		return r.free()
+	case "count":
+		return r.counter()
+	case "converged":
+		r.usage = "converged [within 2s]"
+		return CondConverged{}
+	}
+	switch {
+	case r.peek() == "violated":
+		return r.violated(word)
+	case isNodeName(word):
+		return r.nodeState(word)
+	case isClient(word):
+		return r.clientState(word)
+	}
+	known := conditionWords()
+	r.unknown("condition", word, oneOf(known)+`, a node, a client, or "NAME violated"`,
+		slices.Concat(known, InvariantNames()))
+	return nil
+}
+
+func (r *reader) leader() Cond {
+	r.usage = "leader S1 [term=2]"
+	c := CondLeader{Node: r.node(r.next())}
+	r.options(options{"term=": func(v string) { c.Term = raft.Term(r.from1(v)) }})
+	return c
+}
+
+// from1 reads a number that is never 0, such as a term with a leader or a token.
+func (r *reader) from1(v string) uint64 {
+	n := r.number(v)
+	if n == 0 {
+		r.fail("a number from 1 up", "%q is too small", v)
+	}
+	return n
+}
+
+// absence reads what stands behind "no".
+func (r *reader) absence() Cond {
+	r.usage = "no leader, or no in-flight S1->S2 [KIND]"
+	switch word := r.next(); word {
+	case "leader":
+		return CondLeader{}
+	case "in-flight":
+		c := r.inFlight()
+		c.No = true
+		return c
+	default:
+		known := []string{"leader", "in-flight"}
+		r.unknown("condition behind no", word, oneOf(known), known)
+	}
+	return nil
+}
+
+func (r *reader) inFlight() CondInFlight {
+	r.usage = "in-flight S1->S2 [KIND] [KEY=VALUE …]"
+	var c CondInFlight
+	c.From, c.To = r.link(r.next())
+	if word := r.peek(); word != "" && word != "within" && !strings.Contains(word, "=") {
+		c.Kind = r.kind(r.next())
+	}
+	c.Fields = r.fields(map[string]func(string) string{
+		"term=":    r.numeral,
+		"prev=":    r.position,
+		"entries=": r.numeral,
+		"commit=":  r.numeral,
+		"last=":    r.position,
+		"granted=": r.yesNo,
+		"success=": r.yesNo,
+		"match=":   r.numeral,
+	})
+	// A message without the field would never match, and the line would only look like a check.
+	kindOf := map[string]string{"prev": "append", "entries": "append", "commit": "append",
+		"last": "vote", "granted": "vote-reply", "success": "append-reply", "match": "append-reply"}
+	for _, f := range c.Fields {
+		kind := kindOf[f.Key]
+		if c.Kind != "" && kind != "" && c.Kind != kind {
+			r.fail("it with "+kind, "messages of kind %s have no %s", c.Kind, f.Key)
+		}
+	}
+	return c
+}
+
+// fields reads options whose values are compared as text later on. So each known one brings a
+// function that checks a value and returns the one way to write it.
+func (r *reader) fields(known map[string]func(string) string) []Field {
+	var fields []Field
+	take := options{}
+	for key, canonical := range known {
+		take[key] = func(v string) {
+			fields = append(fields, Field{Key: strings.TrimSuffix(key, "="), Value: canonical(v)})
+		}
+	}
+	r.options(take)
+	return fields
+}
+
+func (r *reader) nodeState(node string) Cond {
+	r.usage = "S1 KEY=VALUE …"
+	c := CondNode{Node: r.node(node)}
+	c.Fields = r.fields(map[string]func(string) string{
+		"role=":         r.role,
+		"term=":         r.numeral,
+		"vote=":         r.nodeName,
+		"commit=":       r.numeral,
+		"applied=":      r.numeral,
+		"last=":         r.numeral,
+		"log=":          r.logTerms,
+		"leader=":       r.nodeName,
+		"durable.term=": r.numeral,
+		"durable.vote=": r.nodeName,
+		"durable.log=":  r.logTerms,
+		"snapshot=": func(v string) string {
+			r.later("expect snapshot=" + v)
+			return v
+		},
+	})
+	if len(c.Fields) == 0 {
+		r.fail("role=, term=, log= or the like", "nothing is said about %s", node)
+	}
+	return c
+}
+
+func (r *reader) numeral(v string) string { return strconv.FormatUint(r.number(v), 10) }
+
+func (r *reader) role(v string) string {
+	known := []string{raft.Follower.String(), raft.Candidate.String(), raft.Leader.String()}
+	if !slices.Contains(known, v) {
+		r.unknown("role", v, oneOf(known), known)
+	}
+	return v
+}
+
+func (r *reader) nodeName(v string) string {
+	if v != "none" {
+		r.node(v)
+	}
+	return v
+}
+
+func (r *reader) logTerms(v string) string { return logText(r.log(v)) }
+
+func (r *reader) yesNo(v string) string {
+	if v != "yes" && v != "no" {
+		r.fail("yes or no", "%q is neither yes nor no", v)
+	}
+	return v
+}
+
+// position reads an index and the term of the entry there, "3@2".
+func (r *reader) position(v string) string {
+	index, term, ok := strings.Cut(v, "@")
+	if !ok {
+		r.fail("an index and a term, such as 3@2", "%q is not a position", v)
+	}
+	return fmt.Sprintf("%d@%d", r.number(index), r.number(term))
+}
+
+func (r *reader) free() Cond {
+	r.usage = "free KEY [at S3]"
+	c := CondFree{Key: r.key(r.next())}
+	r.options(options{"at": func(string) { c.At = r.nodeOrAll(r.next()) }})
+	return c
+}
+
+func (r *reader) holder() Cond {
+	r.usage = "holder KEY A [token=2] [at S3]"
+	c := CondHolder{Key: r.key(r.next()), Client: r.client(r.next())}
+	r.options(options{
+		"token=": func(v string) { c.Token = r.from1(v) },
+		"at":     func(string) { c.At = r.nodeOrAll(r.next()) },
+	})
+	return c
+}
+
+func (r *reader) clientState(client string) Cond {
+	known := []string{"granted", "waiting", "rejected", "released", "not-found", "unknown",
+		"written", "refused", "not-leader", "late", "invalid", "nothing"}
+	r.usage = client + " " + oneOf(known)
+	c := CondClient{Client: r.client(client), State: r.next()}
+	switch {
+	case c.State == "extended":
+		r.later("extended")
+	case !slices.Contains(known, c.State):
+		r.unknown("state of a client", c.State, oneOf(known), known)
+	case c.State == "granted":
+		r.options(options{"token=": func(v string) { c.Token = r.from1(v) }})
+	}
+	return c
+}
+
+func (r *reader) counter() Cond {
+	r.usage = "count NAME >= 1"
+	name := r.next()
+	known := CounterNames()
+	switch {
+	case slices.Contains(known, name):
+	case laterCounter(name):
+		r.later("count " + name)
+	default:
+		r.unknown("counter", name, "one such as expire.newer", known)
+	}
+	op := r.next()
+	if ops := []string{"=", "!=", "<", "<=", ">", ">="}; !slices.Contains(ops, op) {
+		r.fail(oneOf(ops), "%q does not compare", op)
+	}
+	return CondCount{Name: name, Op: op, N: int64(r.number(r.next()))}
+}
+
+// laterCounter reports whether the counter counts what the simulator does not have yet.
+func laterCounter(name string) bool {
+	kind, ok := strings.CutPrefix(strings.TrimSuffix(name, "-reply"), "messages.")
+	return name == "snapshots" || ok && slices.Contains(laterKinds(), kind)
+}
+
+func (r *reader) violated(name string) Cond {
+	r.usage = "INVARIANT violated"
+	r.next()
+	if known := InvariantNames(); !slices.Contains(known, name) {
+		r.unknown("invariant", name, `one that "raftsim list -invariants" prints`, known)
+	}
+	return CondViolated{Invariant: name}
+}

@@ -1,0 +1,118 @@
+package sim
+
+import "strings"
+
+func faultVerbs() map[string]verb {
+	return map[string]verb{
+		"cut":     {usage: "cut S1 S2 | S3 S4, or cut S1->S2", parse: parseCut},
+		"isolate": {usage: "isolate S1", parse: parseIsolate},
+		"heal":    {usage: "heal, or heal S1->S2", parse: parseHeal},
+		"pause":   {usage: "pause S1, or A: pause", parse: parsePause},
+		"resume":  {usage: "resume S1, or A: resume", parse: parseResume},
+		"crash":   {usage: "crash S1 [torn]", parse: parseCrash},
+		"restart": {usage: "restart S1", parse: parseRestart},
+		"disk":    {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish", parse: parseDisk},
+		"clock":   {usage: "clock S1 rate=1.5 [offset=250ms], stop or jump=+1h", parse: parseClock},
+	}
+}
+
+func parseCut(r *reader) Command {
+	if strings.Contains(r.peek(), "->") {
+		from, to := r.link(r.next())
+		return CutOne{From: from, To: to}
+	}
+	groups := [][]Actor{nil}
+	seen := map[Actor]bool{}
+	// The bar may touch its neighbours.
+	r.left = strings.Fields(strings.ReplaceAll(strings.Join(r.left, " "), "|", " | "))
+	for len(r.left) > 0 {
+		word := r.next()
+		if word == "|" {
+			groups = append(groups, nil)
+			continue
+		}
+		actor := r.anyone(word)
+		if seen[actor] {
+			r.fail("everyone at most once", "%s stands twice", actor)
+		}
+		seen[actor] = true
+		last := len(groups) - 1
+		groups[last] = append(groups[last], actor)
+	}
+	for _, group := range groups {
+		if len(group) == 0 || len(groups) < 2 {
+			r.fail(r.usage, "the line does not have somebody on both sides of a bar")
+		}
+	}
+	return Cut{Groups: groups}
+}
+
+func parseIsolate(r *reader) Command { return Isolate{Node: r.node(r.next())} }
+
+func parseHeal(r *reader) Command {
+	var c Heal
+	if len(r.left) > 0 {
+		c.From, c.To = r.link(r.next())
+	}
+	return c
+}
+
+func parsePause(r *reader) Command { return Pause{Node: r.node(r.next())} }
+
+func parseResume(r *reader) Command { return Resume{Node: r.node(r.next())} }
+
+func parseCrash(r *reader) Command {
+	c := Crash{Node: r.nodeOrAll(r.next())}
+	switch r.peek() {
+	case "torn":
+		c.How = r.next()
+	case "some":
+		r.later("crash some")
+	}
+	return c
+}
+
+func parseRestart(r *reader) Command { return Restart{Node: r.nodeOrAll(r.next())} }
+
+func parseDisk(r *reader) Command {
+	c := SetDisk{Node: r.nodeOrAll(r.next())}
+	word := r.next()
+	sync, isSync := strings.CutPrefix(word, "sync=")
+	switch {
+	case isSync:
+		r.setUp("disk sync=")
+		c.SyncSet = true
+		c.SyncMin, c.SyncMax = r.span(sync)
+	case word == "stall", word == "fail", word == "ok":
+		c.Do = word
+	case word == "finish":
+		c.Do = word
+		if len(r.left) > 0 {
+			c.Nth = r.nth(r.next())
+		}
+	case word == "reorder":
+		r.later("disk reorder")
+	default:
+		r.unknown("disk command", word, r.usage, []string{"sync=", "stall", "fail", "ok", "finish"})
+	}
+	return c
+}
+
+func parseClock(r *reader) Command {
+	c := SetClock{Actor: r.anyone(r.next())}
+	r.needOne()
+	several := len(r.left) > 1
+	r.options(options{
+		"rate=": func(v string) { c.RatePPM = r.rate(v) },
+		"offset=": func(v string) {
+			r.setUp("clock offset=")
+			c.Offset = r.positive(v)
+		},
+		"stop":  func(string) { c.Stop = true },
+		"jump=": func(v string) { c.Jump = r.jump(v) },
+	})
+	if several && (c.Stop || c.Jump != 0) {
+		r.fail("a line for each", "stop and jump= stand alone")
+	}
+	return c
+}

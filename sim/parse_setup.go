@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"ticketing/raft"
+)
+
+// setUpVerbs are the commands that stand before the first event. Disks and clocks can be set up,
+// too, but have events of their own.
+func setUpVerbs() map[string]verb {
+	return map[string]verb{
+		"nodes":   {usage: "nodes N", setUp: true, parse: parseNodes},
+		"seed":    {usage: "seed N", setUp: true, parse: parseSeed},
+		"manual":  {usage: "manual", setUp: true, parse: parseManual},
+		"config":  {usage: "config KEY=VALUE …", setUp: true, parse: parseConfig},
+		"without": {usage: "without RULE …", setUp: true, parse: parseWithout},
+		"node":    {usage: "node S1 [term=3] [vote=S2] [log=1,1,2]", setUp: true, parse: parseNode},
+		"network": {usage: "network KEY=VALUE …", setUp: true, parse: parseNetwork},
+		"link":    {usage: "link S1->S2 KEY=VALUE …", setUp: true, parse: parseLink},
+	}
+}
+
+// once refuses a second line about the same thing, which would silently undo the first.
+func (r *reader) once(thing string) {
+	if r.p.said[thing] {
+		r.fail(thing+" once", "a second line says %s", thing)
+	}
+	r.p.said[thing] = true
+}
+
+// setUp refuses a set-up line, or a part of one, that comes too late.
+func (r *reader) setUp(what string) {
+	switch {
+	case r.scheduled:
+		r.fail("it in a line before the first event", "%s is set-up, not an event", what)
+	case r.p.firstEvent > 0:
+		r.fail("it before all events", "%s is set-up, but line %d is an event",
+			what, r.p.firstEvent)
+	}
+}
+
+// needOne refuses a line of options that has none and so says nothing.
+func (r *reader) needOne() {
+	if len(r.left) == 0 {
+		r.fail(r.usage, "the line says nothing")
+	}
+}
+
+func parseNodes(r *reader) Command {
+	r.once("nodes")
+	if r.p.named {
+		r.fail("nodes before the first line that names a node", "nodes comes too late")
+	}
+	n := r.count(r.next())
+	if n > maxNodes {
+		r.fail("1 to 9", "%d nodes are too many", n)
+	}
+	if r.peek() == "learners" {
+		r.later("learners")
+	}
+	r.p.nodes = n
+	return SetNodes{N: n}
+}
+
+func parseSeed(r *reader) Command {
+	r.once("seed")
+	return SetSeed{Seed: r.digits(r.next(), 64)}
+}
+
+func parseManual(r *reader) Command {
+	r.once("manual")
+	return SetManual{}
+}
+
+func parseConfig(r *reader) Command {
+	r.needOne()
+	var c SetConfig
+	r.options(options{
+		"election=":    func(v string) { c.Election = r.positive(v) },
+		"heartbeat=":   func(v string) { c.Heartbeat = r.positive(v) },
+		"prevote=":     func(v string) { c.PreVote = r.off("prevote", v) },
+		"checkquorum=": func(v string) { c.CheckQuorum = r.off("checkquorum", v) },
+		"pipeline=":    func(v string) { c.Pipeline = r.onOff(v) },
+		"batch=":       func(v string) { c.Batch = r.count(v) },
+		"window=":      func(v string) { c.Window = r.count(v) },
+		"snapshot=":    func(v string) { r.later("config snapshot=" + v) },
+	})
+	if c.Election > 0 {
+		r.p.election = c.Election
+	}
+	if c.Heartbeat > 0 {
+		r.p.heartbeat = c.Heartbeat
+	}
+	if r.p.heartbeat >= r.p.election {
+		// Followers would campaign against a leader that is alive.
+		r.fail("heartbeat below election", "heartbeat is %s and election is %s",
+			brief(r.p.heartbeat), brief(r.p.election))
+	}
+	return c
+}
+
+// off reads a switch of which the simulator has one position only.
+func (r *reader) off(key, v string) *bool {
+	on := r.onOff(v)
+	if *on {
+		r.later("config " + key + "=on")
+	}
+	return on
+}
+
+func parseWithout(r *reader) Command {
+	r.needOne()
+	var c SetWithout
+	known := RuleNames()
+	named := map[string]bool{}
+	for len(r.left) > 0 {
+		rule := r.next()
+		switch {
+		case rule == "request-ids":
+			r.later("without request-ids")
+		case !slices.Contains(known, rule):
+			r.unknown("rule", rule, oneOf(known), known)
+		case named[rule]:
+			r.fail(r.usage, "%q stands twice", rule)
+		}
+		named[rule] = true
+		c.Rules = append(c.Rules, rule)
+	}
+	return c
+}
+
+func parseNode(r *reader) Command {
+	c := SetNode{Node: r.node(r.next())}
+	r.once("node " + string(NodeActor(c.Node)))
+	termSet := false
+	r.options(options{
+		"term=":     func(v string) { c.Term, termSet = raft.Term(r.number(v)), true },
+		"vote=":     func(v string) { c.Vote = r.node(v) },
+		"log=":      func(v string) { c.Log = r.log(v) },
+		"snapshot=": func(v string) { r.later("node snapshot=" + v) },
+	})
+	last := raft.Term(0)
+	if len(c.Log) > 0 {
+		last = c.Log[len(c.Log)-1]
+	}
+	if !termSet {
+		c.Term = last
+	}
+	switch {
+	case last > c.Term:
+		r.fail("term= not below the log's", "the log has term %d, the node only %d", last, c.Term)
+	case c.Vote != 0 && c.Term == 0:
+		r.fail("term= along with vote=", "nobody votes in term 0")
+	}
+	return c
+}
+
+func parseNetwork(r *reader) Command { return SetNetwork{LinkSpec: r.linkSpec()} }
+
+func parseLink(r *reader) Command {
+	from, to := r.link(r.next())
+	return SetNetwork{From: from, To: to, LinkSpec: r.linkSpec()}
+}
+
+func (r *reader) linkSpec() LinkSpec {
+	r.needOne()
+	var s LinkSpec
+	r.options(options{
+		"delay=": func(v string) { s.DelaySet = true; s.DelayMin, s.DelayMax = r.span(v) },
+		"tail=":  func(v string) { s.TailSet = true; s.TailPPM, s.Tail = r.tail(v) },
+		"loss=":  func(v string) { ppm := r.share(v); s.LossPPM = &ppm },
+		"duplicate=": func(v string) {
+			ppm := r.share(v)
+			s.DuplicatePPM = &ppm
+		},
+	})
+	if s.DelaySet && s.TailSet && s.Tail < s.DelayMax {
+		r.fail("a tail of at least the delay", "the tail ends at %s and the delay at %s",
+			brief(s.Tail), brief(s.DelayMax))
+	}
+	return s
+}
+
+// tail reads "3%:1500ms".
+func (r *reader) tail(v string) (ppm int, most time.Duration) {
+	share, end, ok := strings.Cut(v, ":")
+	if !ok {
+		r.fail("a share and a delay, such as tail=3%:1500ms", "%q is not a tail", v)
+	}
+	return r.share(share), r.duration(end)
+}

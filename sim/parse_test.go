@@ -1,0 +1,621 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ticketing/raft"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// goodLines holds every command of the language, in the way that String writes it. A set-up that
+// five nodes need stands before each.
+var goodLines = []struct {
+	text string
+	want Command
+}{
+	{"seed 7", SetSeed{Seed: 7}},
+	{"seed 18446744073709551615", SetSeed{Seed: 1<<64 - 1}},
+	{"manual", SetManual{}},
+	{"config election=1s", SetConfig{Election: time.Second}},
+	{"config election=300ms heartbeat=100ms prevote=off checkquorum=off",
+		SetConfig{Election: 300 * time.Millisecond, Heartbeat: 100 * time.Millisecond,
+			PreVote: ptr(false), CheckQuorum: ptr(false)}},
+	{"config pipeline=off batch=1 window=9",
+		SetConfig{Pipeline: ptr(false), Batch: 1, Window: 9}},
+	{"config pipeline=on", SetConfig{Pipeline: ptr(true)}},
+	{"without expire-token release-token gate noop-wait",
+		SetWithout{Rules: []string{"expire-token", "release-token", "gate", "noop-wait"}}},
+	{"node S1", SetNode{Node: 1}},
+	{"node S1 term=3 vote=S2 log=1,1,2",
+		SetNode{Node: 1, Term: 3, Vote: 2, Log: []raft.Term{1, 1, 2}}},
+	{"network delay=5ms..20ms tail=3%:1.5s loss=1% duplicate=0.25%",
+		SetNetwork{LinkSpec: LinkSpec{DelaySet: true, DelayMin: 5 * time.Millisecond,
+			DelayMax: 20 * time.Millisecond, TailSet: true, TailPPM: 30000,
+			Tail: 1500 * time.Millisecond, LossPPM: ptr(10000), DuplicatePPM: ptr(2500)}}},
+	{"network delay=0s loss=0%",
+		SetNetwork{LinkSpec: LinkSpec{DelaySet: true, LossPPM: ptr(0)}}},
+	{"link S1->S2 loss=100%",
+		SetNetwork{From: "S1", To: "S2", LinkSpec: LinkSpec{LossPPM: ptr(1000000)}}},
+	{"link A->* duplicate=0.0001%",
+		SetNetwork{From: "A", To: "*", LinkSpec: LinkSpec{DuplicatePPM: ptr(1)}}},
+	{"clock S2 rate=1.5 offset=250ms",
+		SetClock{Actor: "S2", RatePPM: 1500000, Offset: 250 * time.Millisecond}},
+	{"disk S3 sync=2ms..8ms",
+		SetDisk{Node: "S3", SyncSet: true, SyncMin: 2 * time.Millisecond,
+			SyncMax: 8 * time.Millisecond}},
+	{"disk * sync=1ms",
+		SetDisk{Node: "*", SyncSet: true, SyncMin: time.Millisecond, SyncMax: time.Millisecond}},
+
+	{"run 500ms", RunFor{For: 500 * time.Millisecond}},
+	{"run 1h", RunFor{For: time.Hour}},
+	{"run 1h0m1s", RunFor{For: time.Hour + time.Second}},
+	{"until leader S1", Until{Cond: CondLeader{Node: 1}}},
+	{"until A granted token=1 within 2s",
+		Until{Cond: CondClient{Client: "A", State: "granted", Token: 1}, Within: 2 * time.Second}},
+	{"until converged within 1m", Until{Cond: CondConverged{}, Within: time.Minute}},
+	{"at 404ms crash S1", At{Time: 404 * time.Millisecond, Command: Crash{Node: "S1"}}},
+	{"at 0s A: write door", At{Command: Write{Client: "A", Key: "door"}}},
+	{"at 1s clock S2 rate=2",
+		At{Time: time.Second, Command: SetClock{Actor: "S2", RatePPM: 2000000}}},
+	{"at 1s expect no leader", At{Time: time.Second, Command: Expect{Cond: CondLeader{}}}},
+	{"timeout S1", Timeout{Node: 1}},
+	{"beat S5", Beat{Node: 5}},
+	{"deliver", Deliver{Verb: "deliver"}},
+	{"deliver all", Deliver{Verb: "deliver", All: true}},
+	{"deliver append", Deliver{Verb: "deliver", Messages: Messages{Kind: "append"}}},
+	{"deliver S1->S2 append #2", Deliver{Verb: "deliver",
+		Messages: Messages{From: "S1", To: "S2", Kind: "append"}, Nth: 2}},
+	{"drop A->S1 request", Deliver{Verb: "drop",
+		Messages: Messages{From: "A", To: "S1", Kind: "request"}}},
+	{"drop S1->A", Deliver{Verb: "drop", Messages: Messages{From: "S1", To: "A"}}},
+	{"duplicate *->S2 vote-reply #1", Deliver{Verb: "duplicate",
+		Messages: Messages{From: "*", To: "S2", Kind: "vote-reply"}, Nth: 1}},
+	{"hold S1->*", Hold{Messages: Messages{From: "S1", To: "*"}}},
+	{"hold A->S1 request-reply",
+		Hold{Messages: Messages{From: "A", To: "S1", Kind: "request-reply"}}},
+	{"release S1->*", Hold{Again: true, Messages: Messages{From: "S1", To: "*"}}},
+	{"release *->* append-reply",
+		Hold{Again: true, Messages: Messages{From: "*", To: "*", Kind: "append-reply"}}},
+
+	{"cut S1 S2 | S3 S4 S5", Cut{Groups: [][]Actor{{"S1", "S2"}, {"S3", "S4", "S5"}}}},
+	{"cut S1 | S2 | A", Cut{Groups: [][]Actor{{"S1"}, {"S2"}, {"A"}}}},
+	{"cut S1->S2", CutOne{From: "S1", To: "S2"}},
+	{"isolate S1", Isolate{Node: 1}},
+	{"heal", Heal{}},
+	{"heal S1->S2", Heal{From: "S1", To: "S2"}},
+	{"pause S1", Pause{Node: 1}},
+	{"resume S1", Resume{Node: 1}},
+	{"crash S1", Crash{Node: "S1"}},
+	{"crash S1 torn", Crash{Node: "S1", How: "torn"}},
+	{"crash *", Crash{Node: "*"}},
+	{"restart S1", Restart{Node: "S1"}},
+	{"restart *", Restart{Node: "*"}},
+	{"disk S1 stall", SetDisk{Node: "S1", Do: "stall"}},
+	{"disk S1 fail", SetDisk{Node: "S1", Do: "fail"}},
+	{"disk S1 ok", SetDisk{Node: "S1", Do: "ok"}},
+	{"disk S1 finish", SetDisk{Node: "S1", Do: "finish"}},
+	{"disk S1 finish #3", SetDisk{Node: "S1", Do: "finish", Nth: 3}},
+	{"clock S1 rate=0.5", SetClock{Actor: "S1", RatePPM: 500000}},
+	{"clock A rate=1.000001", SetClock{Actor: "A", RatePPM: 1000001}},
+	{"clock S1 stop", SetClock{Actor: "S1", Stop: true}},
+	{"clock S1 jump=+1h", SetClock{Actor: "S1", Jump: time.Hour}},
+	{"clock S1 jump=-10s", SetClock{Actor: "S1", Jump: -10 * time.Second}},
+
+	{"A: acquire door lease=10s", Acquire{Client: "A", Key: "door", Lease: 10 * time.Second}},
+	{"A: acquire door lease=0s", Acquire{Client: "A", Key: "door"}},
+	{"Bob: acquire door=1/ü lease=10000h try via=S2", Acquire{Client: "Bob", Key: "door=1/ü",
+		Lease: 10000 * time.Hour, Try: true, Via: 2}},
+	{"A: release door", ReleaseLock{Client: "A", Key: "door"}},
+	{"A: release door token=0 via=S1",
+		ReleaseLock{Client: "A", Key: "door", TokenSet: true, Via: 1}},
+	{"A: release door token=7", ReleaseLock{Client: "A", Key: "door", TokenSet: true, Token: 7}},
+	{"A: write door", Write{Client: "A", Key: "door"}},
+	{"A: disconnect", ClientDo{Client: "A", Do: "disconnect"}},
+	{"A: retry", ClientDo{Client: "A", Do: "retry"}},
+	{"A: pause", ClientDo{Client: "A", Do: "pause"}},
+	{"A: resume", ClientDo{Client: "A", Do: "resume"}},
+	{"propose S1 x", Propose{Node: 1, Text: "x"}},
+	{"propose S1 set x to 3", Propose{Node: 1, Text: "set x to 3"}},
+	{"# ? What next? | nothing | a vote",
+		Question{Text: "What next?", Answers: []string{"nothing", "a vote"}}},
+
+	{"expect leader S1", Expect{Cond: CondLeader{Node: 1}}},
+	{"expect leader S1 term=2", Expect{Cond: CondLeader{Node: 1, Term: 2}}},
+	{"expect no leader", Expect{Cond: CondLeader{}}},
+	{"expect S1 role=follower term=3 vote=S2 commit=5 applied=5 last=7 log=1,1,2 leader=S3",
+		Expect{Cond: CondNode{Node: 1, Fields: []Field{{"role", "follower"}, {"term", "3"},
+			{"vote", "S2"}, {"commit", "5"}, {"applied", "5"}, {"last", "7"}, {"log", "1,1,2"},
+			{"leader", "S3"}}}}},
+	{"expect S2 durable.log=none durable.vote=none durable.term=0",
+		Expect{Cond: CondNode{Node: 2, Fields: []Field{{"durable.log", "none"},
+			{"durable.vote", "none"}, {"durable.term", "0"}}}}},
+	{"expect in-flight S1->S2 append prev=3@2 entries=2 commit=4 term=3",
+		Expect{Cond: CondInFlight{Messages: Messages{From: "S1", To: "S2", Kind: "append"},
+			Fields: []Field{{"prev", "3@2"}, {"entries", "2"}, {"commit", "4"}, {"term", "3"}}}}},
+	{"expect in-flight S1->S2 vote last=2@1", Expect{Cond: CondInFlight{
+		Messages: Messages{From: "S1", To: "S2", Kind: "vote"}, Fields: []Field{{"last", "2@1"}}}}},
+	{"expect in-flight S1->S2 vote-reply granted=yes", Expect{Cond: CondInFlight{
+		Messages: Messages{From: "S1", To: "S2", Kind: "vote-reply"},
+		Fields:   []Field{{"granted", "yes"}}}}},
+	{"expect in-flight S1->S2 success=no match=3", Expect{Cond: CondInFlight{
+		Messages: Messages{From: "S1", To: "S2"},
+		Fields:   []Field{{"success", "no"}, {"match", "3"}}}}},
+	{"expect no in-flight S1->S2", Expect{Cond: CondInFlight{No: true,
+		Messages: Messages{From: "S1", To: "S2"}}}},
+	{"expect no in-flight A->S2 request", Expect{Cond: CondInFlight{No: true,
+		Messages: Messages{From: "A", To: "S2", Kind: "request"}}}},
+	{"expect holder door A", Expect{Cond: CondHolder{Key: "door", Client: "A"}}},
+	{"expect holder door A token=2 at S3",
+		Expect{Cond: CondHolder{Key: "door", Client: "A", Token: 2, At: "S3"}}},
+	{"expect holder violated A at *",
+		Expect{Cond: CondHolder{Key: "violated", Client: "A", At: "*"}}},
+	{"expect free door", Expect{Cond: CondFree{Key: "door"}}},
+	{"until free within at S3 within 1s",
+		Until{Cond: CondFree{Key: "within", At: "S3"}, Within: time.Second}},
+	{"expect A granted", Expect{Cond: CondClient{Client: "A", State: "granted"}}},
+	{"expect A waiting", Expect{Cond: CondClient{Client: "A", State: "waiting"}}},
+	{"expect A rejected", Expect{Cond: CondClient{Client: "A", State: "rejected"}}},
+	{"expect A released", Expect{Cond: CondClient{Client: "A", State: "released"}}},
+	{"expect A not-found", Expect{Cond: CondClient{Client: "A", State: "not-found"}}},
+	{"expect A unknown", Expect{Cond: CondClient{Client: "A", State: "unknown"}}},
+	{"expect A written", Expect{Cond: CondClient{Client: "A", State: "written"}}},
+	{"expect A refused", Expect{Cond: CondClient{Client: "A", State: "refused"}}},
+	{"expect count expire.newer >= 1",
+		Expect{Cond: CondCount{Name: "expire.newer", Op: ">=", N: 1}}},
+	{"expect count elections != 0", Expect{Cond: CondCount{Name: "elections", Op: "!="}}},
+	{"expect converged", Expect{Cond: CondConverged{}}},
+	{"expect converged within 2s", Expect{Cond: CondConverged{Within: 2 * time.Second}}},
+	{"expect election-safety violated", Expect{Cond: CondViolated{Invariant: "election-safety"}}},
+}
+
+func parseLine(t *testing.T, text string) Command {
+	t.Helper()
+	s, err := Parse("t", "# T\nnodes 5\n"+text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Lines[1].Command
+}
+
+func TestEveryCommandParsesAndStringWritesItBack(t *testing.T) {
+	for _, tt := range goodLines {
+		t.Run(tt.text, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, parseLine(t, tt.text)); diff != "" {
+				t.Errorf("parsed (-want +got):\n%s", diff)
+			}
+			if got := tt.want.String(); got != tt.text {
+				t.Errorf("String wrote %q", got)
+			}
+		})
+	}
+}
+
+// A person may write more freely than String does.
+func TestOtherWaysToWriteTheSame(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"run 1900ms", "run 1.9s"},
+		{"  run\t1s  ", "run 1s"},
+		{"run 1s\r", "run 1s"},
+		{"cut S1|S2 S3", "cut S1 | S2 S3"},
+		{"deliver #2 append S1->S2", "deliver S1->S2 append #2"},
+		{"A: acquire door via=S1 try lease=1s", "A: acquire door lease=1s try via=S1"},
+		{"network delay=5ms..5ms loss=01.50%", "network delay=5ms loss=1.5%"},
+		{"clock S1 jump=1h", "clock S1 jump=+1h"},
+		{"expect holder door A at S2 token=2", "expect holder door A token=2 at S2"},
+		{"expect S1 term=007 log=01,2", "expect S1 term=7 log=1,2"},
+		{"expect in-flight S1->S2 append prev=03@02", "expect in-flight S1->S2 append prev=3@2"},
+		{"node S1 log=1,1,2", "node S1 term=2 log=1,1,2"},
+		{"node S1 term=2 log=none", "node S1 term=2"},
+		{"#? q|a|b", "# ? q | a | b"},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			if got := parseLine(t, tt.text).String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseKeepsTitleProseAndBlankLines(t *testing.T) {
+	text := "# A title\r\n# prose\n\n#   a picture\n#\nnodes 4\n# ? q | a | b | c\nrun 1s"
+	got, err := Parse("sim/scenarios/demo.txt", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Scenario{Name: "demo", File: "sim/scenarios/demo.txt", Title: "A title", Text: text, Lines: []Line{
+		{No: 2, Prose: "prose"},
+		{No: 3},
+		{No: 4, Prose: "  a picture"},
+		{No: 5},
+		{No: 6, Command: SetNodes{N: 4}},
+		{No: 7, Command: Question{Text: "q", Answers: []string{"a", "b", "c"}}},
+		{No: 8, Command: RunFor{For: time.Second}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	const written = "# A title\n# prose\n\n#   a picture\n\nnodes 4\n# ? q | a | b | c\nrun 1s\n"
+	if diff := cmp.Diff(written, got.String()); diff != "" {
+		t.Errorf("String (-want +got):\n%s", diff)
+	}
+}
+
+// lateExpire is the example of the language's description.
+const lateExpire = `# A late Expire meets a fresh lock
+# A gives the lock back just before its lease runs out, while B waits.
+nodes 3
+config election=1s
+timeout S1
+until leader S1
+A: acquire door lease=2s
+until A granted token=1
+B: acquire door lease=2s
+C: acquire door lease=2s
+run 1900ms
+# Nothing that S1 sends gets through for a moment: commits stop.
+hold S1->*
+A: release door
+# S1 has Release and, for B, Grant in its log. Now its clock says that A's lease is over.
+run 200ms
+# ? An Expire for token 1 stands behind B's Grant. What will it do? | nothing: token 1 is not 2 | free the door
+release S1->*
+until B granted token=2
+until count expire.newer >= 1
+expect holder door B token=2 at *
+`
+
+func TestTheExampleParses(t *testing.T) {
+	s, err := Parse("late-expire", lateExpire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(s.Lines), strings.Count(lateExpire, "\n")-1; got != want {
+		t.Errorf("%d lines, want %d", got, want)
+	}
+}
+
+const trailingComment = `"#" does not belong to the command; ` +
+	`expected a comment to have a line of its own`
+
+// badLines holds a line for each thing that can be wrong. Each stands behind "nodes 3" and
+// "node S3", in line 4.
+var badLines = []struct{ text, problem string }{
+	{"delivr S1->S2", `no command "delivr"; expected a verb such as run, or a client as in ` +
+		`"A: write door"; did you mean "deliver"?`},
+	{"EXPECT no leader", `no command "EXPECT"; expected a verb such as run, or a client as in ` +
+		`"A: write door"; did you mean "expect"?`},
+	{"A:acquire door",
+		`no command "A:acquire"; expected a verb such as run, or a client as in "A: ` +
+			`write door"`},
+	{"run 1s # a while", trailingComment},
+	{"deliver append # one", trailingComment},
+	{"config batch=3 # one", trailingComment},
+	{"propose S1 x # one", trailingComment},
+	{"run", "the line ends too soon; expected run DURATION"},
+	{"run 5", `"5" is not a duration; expected a duration such as 250ms or 10s`},
+	{"run -5s", `"-5s" is negative; expected a duration such as 250ms or 10s, not negative`},
+	{"run 1001h", `"1001h" is too long; expected at most 1000h`},
+	{"run 1s 2s", `"2s" is too much; expected run DURATION`},
+	{"timeout S4", `"S4" is not a node of this scenario; expected S1 to S3`},
+	{"timeout S01", `"S01" is not a node of this scenario; expected S1 to S3`},
+	{"timeout A", `"A" is not a node of this scenario; expected S1 to S3`},
+	{"timeout S1000", `"S1000" is not a node of this scenario; expected S1 to S3`},
+	{"timeout Sx", `"Sx" is not a node of this scenario; expected S1 to S3`},
+	{"beat *", `"*" is not a node of this scenario; expected S1 to S3`},
+	{"bell\x07", `the line has the control character '\a'; expected text`},
+	{"\xff", "the line is not UTF-8; expected text"},
+
+	{"nodes 3", "a second line says nodes; expected nodes once"},
+	{"seed x", `"x" is not a whole number; expected digits, and less than 2^64`},
+	{"config", "the line says nothing; expected config KEY=VALUE …"},
+	{"config elections=123456789s",
+		`no option "elections="; expected batch=, checkquorum=, election=, ` +
+			`heartbeat=, pipeline=, prevote=, snapshot= or window=; did you mean "election="?`},
+	{"config election=1s election=2s", `"election=" stands twice; expected config KEY=VALUE …`},
+	{"config election=0s",
+		`"0s" is no time at all; expected a duration such as 250ms or 10s, more than 0`},
+	{"config election=1s heartbeat=1s",
+		"heartbeat is 1s and election is 1s; expected heartbeat below election"},
+	{"config heartbeat=150ms",
+		"heartbeat is 150ms and election is 150ms; expected heartbeat below election"},
+	{"config batch=0", `"0" is out of range; expected at least 1 and not a giant number`},
+	{"config window=9999999999",
+		`"9999999999" is out of range; expected at least 1 and not a giant number`},
+	{"config pipeline=yes", `"yes" is neither on nor off; expected on or off`},
+	{"config prevote=on", "not supported yet: config prevote=on"},
+	{"config checkquorum=on", "not supported yet: config checkquorum=on"},
+	{"config snapshot=5", "not supported yet: config snapshot=5"},
+	{"without", "the line says nothing; expected without RULE …"},
+	{"without token", `no rule "token"; expected expire-token, release-token, gate or noop-wait; ` +
+		`did you mean "expire-token" or "release-token"?`},
+	{"without expire-tokn",
+		`no rule "expire-tokn"; expected expire-token, release-token, gate or ` +
+			`noop-wait; did you mean "expire-token"?`},
+	{"without gate gate", `"gate" stands twice; expected without RULE …`},
+	{"without request-ids", "not supported yet: without request-ids"},
+	{"node S3", "a second line says node S3; expected node S3 once"},
+	{"node S1 log=2,1",
+		`"2,1" is not a log; expected terms from 1 up that never fall, such as ` +
+			"log=1,1,2"},
+	{"node S1 log=0",
+		`"0" is not a log; expected terms from 1 up that never fall, such as log=1,1,2`},
+	{"node S1 log=", `"" is not a whole number; expected digits, and less than 2^63`},
+	{"node S1 term=1 log=1,2",
+		"the log has term 2, the node only 1; expected term= not below the log's"},
+	{"node S1 term=2 vote=A", `"A" is not a node of this scenario; expected S1 to S3`},
+	{"node S1 vote=S2", "nobody votes in term 0; expected term= along with vote="},
+	{"node S1 snapshot=3@1", "not supported yet: node snapshot=3@1"},
+	{"network", "the line says nothing; expected network KEY=VALUE …"},
+	{"network delay=9ms..2ms",
+		`"9ms..2ms" is an empty range; expected the smaller one first, such as ` +
+			"5ms..20ms"},
+	{"network loss=101%",
+		`"101%" is not a share; expected 0% to 100%, such as 2.5%, with at most 4 ` +
+			"places"},
+	{"network loss=5",
+		`"5" is not a share; expected 0% to 100%, such as 2.5%, with at most 4 places`},
+	{"network loss=1.00001%",
+		`"1.00001%" is not a share; expected 0% to 100%, such as 2.5%, with at most 4 places`},
+	{"network tail=3%", `"3%" is not a tail; expected a share and a delay, such as tail=3%:1500ms`},
+	{"network delay=1ms..9ms tail=3%:5ms",
+		"the tail ends at 5ms and the delay at 9ms; expected a tail of at least the delay"},
+	{"link loss=1%",
+		`"loss=1%" is not a link; expected two ends and an arrow, such as S1->S2, ` +
+			"S1->* or A->S1"},
+	{"link S1->S1 loss=1%", `"S1->S1" leads nowhere; expected two different ends`},
+	{"link A->B loss=1%", `"A->B" joins two clients; expected a node at one end`},
+	{"link S1->S4 loss=1%", `"S4" is not a node of this scenario; expected S1 to S3`},
+	{"link S1-> loss=1%", `"" is not a node of this scenario; expected S1 to S3`},
+	{"clock S1",
+		"the line says nothing; expected clock S1 rate=1.5 [offset=250ms], stop or " +
+			"jump=+1h"},
+	{"clock S1 rate=0.001",
+		`"0.001" is not a rate; expected 0.01 to 100, such as 1.5, with at most 6 ` +
+			"places"},
+	{"clock S1 rate=101",
+		`"101" is not a rate; expected 0.01 to 100, such as 1.5, with at most 6 places`},
+	{"clock S1 rate=1e0",
+		`"1e0" is not a rate; expected 0.01 to 100, such as 1.5, with at most 6 places`},
+	{"clock S1 rate=-1",
+		`"-1" is not a rate; expected 0.01 to 100, such as 1.5, with at most 6 places`},
+	{"clock S1 stop rate=1", "stop and jump= stand alone; expected a line for each"},
+	{"clock S1 offset=-1s",
+		`"-1s" is negative; expected a duration such as 250ms or 10s, not negative`},
+	{"clock S1 jump=0s",
+		`"0s" is no time at all; expected a duration such as 250ms or 10s, more than 0`},
+	{"disk S1 stal",
+		`no disk command "stal"; expected disk S1 sync=2ms..8ms, stall, fail, ok or ` +
+			`finish; did you mean "stall"?`},
+	{"disk S1 finish 2", `"2" is not a position; expected #N, counting from #1`},
+	{"disk S1 reorder", "not supported yet: disk reorder"},
+
+	{"until leader S1 within 0s",
+		`"0s" is no time at all; expected a duration such as 250ms or 10s, more than 0`},
+	{"until leader S1 in 2s", `no option "in"; expected term=`},
+	{"at 1s nodes 3",
+		"nodes is set-up, not an event; expected it in a line before the first event"},
+	{"at 1s clock S1 offset=1s",
+		"clock offset= is set-up, not an event; expected it in a line before the first event"},
+	{"at 1s disk S1 sync=1ms",
+		"disk sync= is set-up, not an event; expected it in a line before the first " +
+			"event"},
+	{"at 1s at 2s heal", "at cannot be scheduled; expected a command that happens at once"},
+	{"at 1s until leader S1", "until cannot be scheduled; expected a command that happens at once"},
+	{"at 1s run 1s", "run cannot be scheduled; expected a command that happens at once"},
+	{"at 1s expect converged within 1s",
+		"a scheduled expect cannot wait; expected expect converged"},
+	{"deliver S1->S2 S2->S3",
+		"a second link stands in the line; expected deliver [S1->S2] [KIND] [#N], or " +
+			"deliver all"},
+	{"deliver append vote",
+		`"vote" is too much; expected deliver [S1->S2] [KIND] [#N], or deliver all`},
+	{"deliver apend",
+		`no kind of message "apend"; expected vote, vote-reply, append, append-reply, ` +
+			`request or request-reply; did you mean "append"?`},
+	{"deliver #1 #2",
+		`"#2" does not belong to the command; expected a comment to have a line of its ` +
+			"own"},
+	{"deliver append #0", `"0" is out of range; expected at least 1 and not a giant number`},
+	{"deliver snapshot-reply", "not supported yet: messages of kind snapshot-reply"},
+	{"drop prevote", "not supported yet: messages of kind prevote"},
+	{"hold", "the line ends too soon; expected hold S1->S2 [KIND]"},
+	{"release door",
+		`"door" is not a link; expected two ends and an arrow, such as S1->S2, S1->* ` +
+			"or A->S1"},
+	{"propose S1", "the text is missing; expected propose S1 TEXT"},
+
+	{"cut S1 S2",
+		"the line does not have somebody on both sides of a bar; expected cut S1 S2 | " +
+			"S3 S4, or cut S1->S2"},
+	{"cut S1 | S2 S1", "S1 stands twice; expected everyone at most once"},
+	{"cut S1 | *", `"*" is not a node of this scenario; expected S1 to S3`},
+	{"crash S1 some", "not supported yet: crash some"},
+	{"suspend S1", "not supported yet: suspend"},
+
+	{"S1: write door",
+		`"S1" is not a client; expected a capitalised name, but not a node's, such as ` +
+			"A or Bob"},
+	{"A-1: write door",
+		`"A-1" is not a client; expected a capitalised name, but not a node's, such as ` +
+			"A or Bob"},
+	{"a: write door",
+		`"a" is not a client; expected a capitalised name, but not a node's, such as A ` +
+			"or Bob"},
+	{"A: aquire door",
+		`no client command "aquire"; expected acquire, release, write, disconnect, ` +
+			`retry, pause or resume; did you mean "acquire"?`},
+	{"A: acquire door", "the lease is missing; expected A: acquire KEY lease=10s [try] [via=S2]"},
+	{"A: acquire door lease",
+		`no option "lease"; expected lease=, try or via=; did you mean "lease="?`},
+	{"A: acquire door lease=1", `"1" is not a duration; expected a duration such as 250ms or 10s`},
+	{"A: write " + strings.Repeat("k", 256), "the key has 256 bytes; expected at most 255"},
+	{"A: release door token=-1", `"-1" is not a whole number; expected digits, and less than 2^63`},
+	{"A: extend door lease=1s", "not supported yet: extend"},
+	{"read S1", "not supported yet: read"},
+	{"snapshot S1", "not supported yet: snapshot"},
+	{"transfer S1 S2", "not supported yet: transfer"},
+	{"add S4", "not supported yet: add"},
+	{"promote S4", "not supported yet: promote"},
+	{"remove S2", "not supported yet: remove"},
+
+	{"# ?",
+		`the question or an answer is empty; expected "# ? question | right answer | ` +
+			`wrong answer …"`},
+	{"# ? q | a",
+		`the question needs at least two answers; expected "# ? question | right ` +
+			`answer | wrong answer …"`},
+	{"# ? q | a |",
+		`the question or an answer is empty; expected "# ? question | right answer | ` +
+			`wrong answer …"`},
+
+	{"expect leader S1 within 1s",
+		"expect looks only once; expected until CONDITION within 2s, or expect " +
+			"converged within 2s"},
+	{"expect leadr S1",
+		`no condition "leadr"; expected leader, no, in-flight, holder, free, count or ` +
+			`converged, a node, a client, or "NAME violated"; did you mean "leader"?`},
+	{"expect leader S1 term=0", `"0" is too small; expected a number from 1 up`},
+	{"expect no leadr",
+		`no condition behind no "leadr"; expected leader or in-flight; did you mean ` +
+			`"leader"?`},
+	{"expect S1", "nothing is said about S1; expected role=, term=, log= or the like"},
+	{"until S1 within 2s", "nothing is said about S1; expected role=, term=, log= or the like"},
+	{"expect S9 term=1", `"S9" is not a node of this scenario; expected S1 to S3`},
+	{"expect S1 role=folower",
+		`no role "folower"; expected follower, candidate or leader; did you mean "follower"?`},
+	{"expect S1 vote=A", `"A" is not a node of this scenario; expected S1 to S3`},
+	{"expect S1 snapshot=4@1", "not supported yet: expect snapshot=4@1"},
+	{"expect in-flight S1->S2 append prev=3",
+		`"3" is not a position; expected an index and a term, such as 3@2`},
+	{"expect in-flight S1->S2 vote-reply granted=on",
+		`"on" is neither yes nor no; expected yes or no`},
+	{"expect in-flight S1->S2 append granted=yes",
+		"messages of kind append have no granted; expected it with vote-reply"},
+	{"expect holder door S1",
+		`"S1" is not a client; expected a capitalised name, but not a node's, such as ` +
+			"A or Bob"},
+	{"expect free", "the line ends too soon; expected free KEY [at S3]"},
+	{"expect free door at A", `"A" is not a node of this scenario; expected S1 to S3`},
+	{"expect A grantd",
+		`no state of a client "grantd"; expected granted, waiting, rejected, released, ` +
+			`not-found, unknown, written, refused, not-leader, late, invalid or nothing; did you mean "granted"?`},
+	{"expect A waiting token=2",
+		`"token=2" is too much; expected A granted, waiting, rejected, released, ` +
+			"not-found, unknown, written, refused, not-leader, late, invalid or nothing"},
+	{"expect A extended", "not supported yet: extended"},
+	{"expect count expire.never = 0",
+		`no counter "expire.never"; expected one such as expire.newer; did you mean ` +
+			`"expire.newer"?`},
+	{"expect count elections == 1", `"==" does not compare; expected =, !=, <, <=, > or >=`},
+	{"expect count snapshots = 1", "not supported yet: count snapshots"},
+	{"expect count messages.snapshot = 1", "not supported yet: count messages.snapshot"},
+	{"expect converged now", `"now" is too much; expected converged [within 2s]`},
+	{"expect electon-safety violated", `no invariant "electon-safety"; expected one that ` +
+		`"raftsim list -invariants" prints; did you mean "election-safety"?`},
+}
+
+func TestAMalformedLineIsExplained(t *testing.T) {
+	for _, tt := range badLines {
+		t.Run(tt.text, func(t *testing.T) {
+			_, err := Parse("bad.txt", "# T\nnodes 3\nnode S3\n"+tt.text+"\n")
+			got, ok := errors.AsType[*SyntaxError](err)
+			if !ok {
+				t.Fatalf("got %v", err)
+			}
+			want := &SyntaxError{File: "bad.txt", Line: 4, Problem: tt.problem}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAMalformedFileIsExplained(t *testing.T) {
+	const untitled = `expected "# " and the scenario's title in the first line`
+	for _, tt := range []struct{ text, want string }{
+		{"", "f:1: the file is empty; " + untitled},
+		{"\n# T", "f:1: the scenario has no title; " + untitled},
+		{"nodes 3", "f:1: the scenario has no title; " + untitled},
+		{"#  ", "f:1: the scenario has no title; " + untitled},
+		{"# T\nnodes 0", `f:2: "0" is out of range; expected at least 1 and not a giant number`},
+		{"# T\nnodes 10", "f:2: 10 nodes are too many; expected 1 to 9"},
+		{"# T\nnodes 3 learners 1", "f:2: not supported yet: learners"},
+		{"# T\ntimeout S4", `f:2: "S4" is not a node of this scenario; expected S1 to S3`},
+		{"# T\nnodes 1\ntimeout S2",
+			`f:3: "S2" is not a node of this scenario; expected S1, the only node`},
+		{"# T\nnode S2\nnodes 5",
+			"f:3: nodes comes too late; expected nodes before the first line that names a node"},
+		{"# T\nrun 1s\n\nseed 1",
+			"f:4: seed is set-up, but line 2 is an event; expected it before all events"},
+		{"# T\nat 1s heal\nclock S1 rate=2\nclock S1 offset=1s",
+			"f:4: clock offset= is set-up, but line 2 is an event; expected it before all events"},
+		{"# T\ndisk S1 stall\ndisk S1 sync=1ms",
+			"f:3: disk sync= is set-up, but line 2 is an event; expected it before all events"},
+		{"# T\nclock S1 rate=2\n# ? q | a | b\ndisk S1 sync=1ms\nseed 1\nclock S2 stop\nmanual",
+			"f:7: manual is set-up, but line 6 is an event; expected it before all events"},
+		{"# T\nconfig election=1s\nconfig heartbeat=900ms\nconfig heartbeat=1s",
+			"f:4: heartbeat is 1s and election is 1s; expected heartbeat below election"},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			_, err := Parse("f", tt.text)
+			if got := fmt.Sprint(err); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNearestOffersNamesThatLookLikeTheWord(t *testing.T) {
+	rules := RuleNames()
+	for _, tt := range []struct{ word, want string }{
+		{"gate", `; did you mean "gate"?`},
+		{"gaet", `; did you mean "gate"?`},
+		{"Noop-Wait", `; did you mean "noop-wait"?`},
+		{"token", `; did you mean "expire-token" or "release-token"?`},
+		{"e", ""},
+		{"request", ""},
+		{strings.Repeat("gate", 1000), ""},
+	} {
+		if got := Nearest(tt.word, rules); got != tt.want {
+			t.Errorf("Nearest(%.20q) = %q, want %q", tt.word, got, tt.want)
+		}
+	}
+}
+
+// FuzzParse tries that no text makes Parse panic, that an error has its form, and that what parses
+// can be written and read again.
+func FuzzParse(f *testing.F) {
+	f.Add(lateExpire)
+	for _, good := range goodLines {
+		f.Add("# T\nnodes 5\n" + good.text)
+	}
+	for _, bad := range badLines {
+		f.Add("# T\n" + bad.text + "\n")
+	}
+	shape := regexp.MustCompile(`^fuzz:[1-9][0-9]*: (not supported yet: .+|.+; expected .+)$`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse("fuzz", text)
+		if err != nil {
+			if !shape.MatchString(err.Error()) {
+				t.Errorf("the error is %q", err)
+			}
+			return
+		}
+		again, err := Parse("fuzz", s.String())
+		if err != nil {
+			t.Fatalf("%v, in what was written:\n%s", err, s)
+		}
+		again.Text = s.Text
+		if diff := cmp.Diff(s, again); diff != "" {
+			t.Errorf("read again (-first +second):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,281 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ticketing/raft"
+)
+
+// FaultNames lists the levels of the random search.
+func FaultNames() []string { return []string{"mild", "harsh"} }
+
+// How long a random run lasts: faults and clients until chaosEnd, then peace.
+const (
+	chaosEnd = 8 * Second
+	peace    = 20 * time.Second
+)
+
+// planner makes the scenario of a seed. What it decides is keyed by what is decided, so that its
+// parts do not depend on one another.
+type planner struct {
+	seed     uint64
+	harsh    bool
+	nodes    int
+	lines    []Line
+	keys     []string
+	blackout Time // when the whole cluster loses power; 0 for never
+}
+
+// A topic is what a plan's draw is about.
+type topic uint64
+
+const (
+	topicShape topic = iota + 1
+	topicNetwork
+	topicClock
+	topicClient
+	topicNodeFault
+	topicCut
+)
+
+// pick draws 0 … n-1 for the ith decision about something.
+func (p *planner) pick(t topic, about int, i int, n int64) int64 {
+	return below(draw(p.seed, streamPlan, uint64(t), uint64(about), uint64(i)), n)
+}
+
+// within draws a time between lo and hi.
+func (p *planner) within(t topic, about, i int, lo, hi Time) Time {
+	return lo + Time(p.pick(t, about, i, int64(hi-lo)+1))
+}
+
+// Plan makes the random scenario of a seed: a cluster, a network, clocks, clients and faults, mild
+// or harsh, all as lines of the scenario language. With nodes 0 the seed chooses 3 or 5.
+func Plan(seed uint64, faults string, nodes int) (*Scenario, error) {
+	if !slices.Contains(FaultNames(), faults) {
+		return nil, fmt.Errorf("unknown faults %q; expected mild or harsh%s", faults, Nearest(faults, FaultNames()))
+	}
+	if nodes < 0 || nodes > maxNodes {
+		return nil, fmt.Errorf("%d nodes: expected 1 to %d, or 0 to let each seed choose", nodes, maxNodes)
+	}
+	p := &planner{seed: seed, harsh: faults == "harsh", nodes: nodes, keys: []string{"door", "gate", "vault"}}
+	if nodes == 0 {
+		p.nodes = 3 + 2*int(p.pick(topicShape, 0, 0, 2))
+	}
+	p.setUp()
+	p.clients()
+	p.blackouts()
+	for id := 1; id <= p.nodes; id++ {
+		p.nodeFaults(raft.ServerID(id))
+	}
+	if p.nodes > 1 {
+		p.cuts()
+	}
+	p.end()
+	return &Scenario{
+		Name:  fmt.Sprintf("%s-%d", faults, seed),
+		Title: fmt.Sprintf("Random faults (%s), seed %d", faults, seed),
+		Lines: p.lines,
+	}, nil
+}
+
+func (p *planner) add(c Command)         { p.lines = append(p.lines, Line{Command: c}) }
+func (p *planner) at(t Time, c Command)  { p.add(At{Time: duration(t), Command: c}) }
+func duration(t Time) time.Duration      { return time.Duration(t) * time.Microsecond }
+func choose[T any](i int64, from ...T) T { return from[i] }
+
+// setUp draws the cluster, its protocol's constants, its network and its clocks.
+func (p *planner) setUp() {
+	p.add(SetNodes{N: p.nodes})
+	p.add(SetSeed{Seed: p.seed})
+	off := false
+	config := SetConfig{
+		Election:    choose(p.pick(topicShape, 1, 0, 3), 150*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond),
+		Heartbeat:   choose(p.pick(topicShape, 2, 0, 3), 30*time.Millisecond, 50*time.Millisecond, 75*time.Millisecond),
+		Batch:       choose(p.pick(topicShape, 3, 0, 4), 1, 2, 8, 64),
+		Window:      choose(p.pick(topicShape, 4, 0, 4), 1, 2, 4, 16),
+		PreVote:     &off,
+		CheckQuorum: &off,
+	}
+	if p.pick(topicShape, 5, 0, 4) == 0 {
+		config.Pipeline = &off
+	}
+	p.add(config)
+	most := choose(p.pick(topicNetwork, 0, 0, 3), 10*time.Millisecond, 20*time.Millisecond, 40*time.Millisecond)
+	loss, double := int(p.pick(topicNetwork, 1, 0, 10_000)), int(p.pick(topicNetwork, 2, 0, 10_000))
+	link := LinkSpec{DelaySet: true, DelayMin: time.Millisecond, DelayMax: most, LossPPM: &loss, DuplicatePPM: &double}
+	if p.harsh {
+		loss, double = loss*10, double*10
+		link.TailSet, link.TailPPM = true, int(p.pick(topicNetwork, 3, 0, 50_000))
+		link.Tail = duration(p.within(topicNetwork, 4, 0, 100*Millisecond, 1500*Millisecond))
+	}
+	p.add(SetNetwork{LinkSpec: link})
+	for id := 1; id <= p.nodes; id++ {
+		rate := 950_000 + p.pick(topicClock, id, 0, 100_000)
+		if p.harsh && p.pick(topicClock, id, 1, 3) == 0 {
+			rate = choose(p.pick(topicClock, id, 2, 4), int64(500_000), 800_000, 1_250_000, 2_000_000)
+		}
+		p.add(SetClock{Actor: NodeActor(raft.ServerID(id)), RatePPM: rate})
+	}
+}
+
+// clients draws lock users that take a lock, use it and give it back, most often close to the end
+// of the lease, where it hurts; some leave, stop, or forget.
+func (p *planner) clients() {
+	names := []Actor{"A", "B", "C", "D", "E"}
+	names = names[:3+p.pick(topicShape, 6, 0, 3)]
+	keys := p.keys[:1+p.pick(topicShape, 7, 0, 3)]
+	for c, name := range names {
+		t := p.within(topicClient, c, 0, 300*Millisecond, Second)
+		for i := 1; t < chaosEnd; i++ {
+			i := i * 16
+			key := keys[p.pick(topicClient, c, i, int64(len(keys)))]
+			lease := p.within(topicClient, c, i+1, 200*Millisecond, 1200*Millisecond) / Millisecond * Millisecond
+			p.at(t, Acquire{Client: name, Key: key, Lease: duration(lease), Try: p.pick(topicClient, c, i+2, 8) == 0})
+			end := t + lease*Time(p.pick(topicClient, c, i+3, 60)+30)/100 // 30 % to 90 % of the lease,
+			if p.pick(topicClient, c, i+4, 2) == 0 {
+				end = t + lease*Time(p.pick(topicClient, c, i+3, 25)+90)/100 // or 90 % to 115 %
+			}
+			p.at(p.within(topicClient, c, i+5, t, end), Write{Client: name, Key: key})
+			p.leave(name, c, i, key, end)
+			t = end + p.within(topicClient, c, i+6, 5*Millisecond, 200*Millisecond)
+		}
+	}
+}
+
+// leave draws how a client parts with its lock.
+func (p *planner) leave(name Actor, c, i int, key string, end Time) {
+	switch p.pick(topicClient, c, i+7, 12) {
+	case 0:
+		p.at(end, ClientDo{Client: name, Do: "disconnect"})
+	case 1: // it forgets; the lease ends the tenure
+	case 2:
+		p.at(end-10*Millisecond, ClientDo{Client: name, Do: "pause"})
+		p.at(end, Write{Client: name, Key: key})
+		p.at(end, ReleaseLock{Client: name, Key: key})
+		p.at(end+p.within(topicClient, c, i+8, 50*Millisecond, 1500*Millisecond), ClientDo{Client: name, Do: "resume"})
+	case 3:
+		p.at(end, ReleaseLock{Client: name, Key: key})
+		p.at(end+p.within(topicClient, c, i+8, Millisecond, 5*Millisecond), ClientDo{Client: name, Do: "retry"})
+	default:
+		p.at(end, ReleaseLock{Client: name, Key: key})
+	}
+}
+
+// blackouts draws whether the whole cluster loses power once.
+func (p *planner) blackouts() {
+	if p.pick(topicShape, 8, 0, 4) != 0 {
+		return
+	}
+	p.blackout = p.within(topicShape, 9, 0, 2*Second, 6*Second)
+	p.at(p.blackout, Crash{Node: Everyone, How: p.torn(topicShape, 10, 0)})
+	p.at(p.blackout+p.within(topicShape, 11, 0, 10*Millisecond, 400*Millisecond), Restart{Node: Everyone})
+}
+
+func (p *planner) torn(t topic, about, i int) string {
+	return choose(p.pick(t, about, i, 2), "", "torn")
+}
+
+// nodeFaults draws one server's crashes, pauses and stalls, one after another.
+func (p *planner) nodeFaults(id raft.ServerID) {
+	upMost, downMost := 6*Second, 300*Millisecond
+	if p.harsh {
+		upMost, downMost = 2*Second, 1200*Millisecond
+	}
+	n := int(id)
+	t := p.within(topicNodeFault, n, 0, 200*Millisecond, upMost)
+	for i := 1; ; i++ {
+		i := i * 8
+		down := p.within(topicNodeFault, n, i, 20*Millisecond, downMost)
+		if t+down >= chaosEnd {
+			return
+		}
+		if p.blackout != 0 && t < p.blackout+500*Millisecond && t+down > p.blackout-10*Millisecond {
+			t = p.blackout + 500*Millisecond + p.within(topicNodeFault, n, i+1, 0, upMost)
+			continue
+		}
+		switch p.pick(topicNodeFault, n, i+2, 5) {
+		case 0, 1:
+			p.at(t, Crash{Node: NodeActor(id), How: p.torn(topicNodeFault, n, i+3)})
+			p.at(t+down, Restart{Node: NodeActor(id)})
+		case 2:
+			p.at(t, Pause{Node: id})
+			p.at(t+down, Resume{Node: id})
+		case 3:
+			p.at(t, SetDisk{Node: NodeActor(id), Do: "stall"})
+			p.at(t+down, SetDisk{Node: NodeActor(id), Do: "ok"})
+		case 4:
+			p.stallAndCrash(id, t, down)
+		}
+		t += down + p.within(topicNodeFault, n, i+4, 50*Millisecond, upMost)
+	}
+}
+
+// stallAndCrash lets writes pile up and then takes the power away: what was answered too early is
+// lost.
+func (p *planner) stallAndCrash(id raft.ServerID, t, down Time) {
+	p.at(t, SetDisk{Node: NodeActor(id), Do: "stall"})
+	p.at(t+down/2, Crash{Node: NodeActor(id), How: p.torn(topicNodeFault, int(id), int(t))})
+	p.at(t+down, Restart{Node: NodeActor(id)})
+}
+
+// cuts draws partitions, one-way cuts and holds, one after another.
+func (p *planner) cuts() {
+	most := 4 * Second
+	if p.harsh {
+		most = 1200 * Millisecond
+	}
+	t := p.within(topicCut, 0, 0, 300*Millisecond, most)
+	for i := 1; t < chaosEnd; i++ {
+		i := i * 8
+		long := p.within(topicCut, 0, i, 50*Millisecond, 900*Millisecond)
+		one := raft.ServerID(p.pick(topicCut, 0, i+1, int64(p.nodes))) + 1
+		two := raft.ServerID(p.pick(topicCut, 0, i+2, int64(p.nodes))) + 1
+		end := min(t+long, chaosEnd)
+		switch p.pick(topicCut, 0, i+3, 4) {
+		case 0:
+			p.at(t, Isolate{Node: one})
+			p.at(end, Heal{})
+		case 1:
+			p.at(t, CutOne{From: NodeActor(one), To: Everyone})
+			p.at(end, Heal{})
+		case 2:
+			p.at(t, Cut{Groups: p.groups(i)})
+			p.at(end, Heal{})
+		case 3:
+			held := Messages{From: NodeActor(one), To: Everyone}
+			if one != two {
+				held.To = NodeActor(two)
+			}
+			p.at(t, Hold{Messages: held})
+			p.at(end, Hold{Messages: held, Again: true})
+		}
+		t = end + p.within(topicCut, 0, i+4, 20*Millisecond, most)
+	}
+}
+
+// groups splits the nodes in two.
+func (p *planner) groups(i int) [][]Actor {
+	groups := make([][]Actor, 2)
+	for id := 1; id <= p.nodes; id++ {
+		g := p.pick(topicCut, id, i, 2)
+		groups[g] = append(groups[g], NodeActor(raft.ServerID(id)))
+	}
+	for g, other := range [][]Actor{groups[1], groups[0]} {
+		if len(groups[g]) == 0 {
+			groups[g], groups[1-g] = other[:1], other[1:]
+		}
+	}
+	return groups
+}
+
+// end lets what is broken come back, and asks for what must follow.
+func (p *planner) end() {
+	p.add(RunFor{For: duration(chaosEnd + 100*Millisecond)})
+	p.add(Heal{})
+	p.add(Until{Cond: CondConverged{}, Within: peace})
+	for _, key := range p.keys {
+		p.add(Until{Cond: CondFree{Key: key, At: Everyone}, Within: peace})
+	}
+}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"ticketing/raft"
+)
+
+// This file is a server's process: its inputs, one after another, and what follows from each.
+
+// nodeReceives is a message's arrival at a node's machine.
+func (w *World) nodeReceives(n *node, f *flight) {
+	if !n.alive {
+		w.lose(f, "down")
+		return
+	}
+	if n.paused {
+		n.inbox = append(n.inbox, input{flight: *f})
+		return
+	}
+	w.process(n, f)
+}
+
+// process hands a message to the replica.
+func (w *World) process(n *node, f *flight) {
+	w.prepare(n)
+	w.tick(n)
+	w.traceReceive(n, f)
+	switch f.kind {
+	case messageRequest:
+		w.takeRequest(n, f)
+		w.step(n, nil)
+		return
+	case messageDisconnect:
+		for _, call := range sortedCalls(n.calls) {
+			if open := n.calls[call]; open.client == f.from {
+				delete(n.calls, call)
+				n.replica.Disconnect(open.request)
+			}
+		}
+		w.step(n, nil)
+		return
+	}
+	if w.trace != nil {
+		n.asked(&f.raft)
+	}
+	if err := n.replica.Receive(f.raft); err != nil {
+		w.violate(wellFormed, n.name, err.Error())
+		return
+	}
+	w.step(n, &f.raft)
+}
+
+func (w *World) takeRequest(n *node, f *flight) {
+	n.nextCall++
+	q := f.client.request
+	q.Call = n.nextCall
+	n.calls[q.Call] = openCall{client: f.from, request: q}
+	n.replica.Request(q)
+}
+
+func sortedCalls(calls map[uint64]openCall) []uint64 {
+	var ids []uint64
+	for call := range calls {
+		ids = append(ids, call)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// step takes what follows from an input and carries it out.
+func (w *World) step(n *node, received *raft.Message) {
+	w.steps++
+	w.checks.step(w, n)
+	for {
+		out, err := n.replica.Take()
+		if err != nil {
+			w.stop(n, err)
+			return
+		}
+		w.observe(n, &out, received)
+		received = nil
+		again := w.begin(n, out.Write)
+		if !n.alive {
+			return // the disk has failed
+		}
+		for i := range out.Messages {
+			m := &out.Messages[i]
+			w.send(&flight{from: n.index, to: w.nodes[m.To-1].index, kind: kindOf(m.Body), raft: *m})
+		}
+		for i := range out.Replies {
+			w.answer(n, &out.Replies[i])
+		}
+		if !again {
+			break
+		}
+	}
+	w.arm(n)
+}
+
+// begin hands a write to the disk. In a manual run it is finished at once, and there is more to
+// take.
+func (w *World) begin(n *node, write raft.Write) (again bool) {
+	if write.Seq == 0 {
+		return false
+	}
+	d := &n.disk
+	d.unsynced = append(d.unsynced, unsynced{Write: write})
+	d.writes++
+	if d.failNext {
+		w.stop(n, fmt.Errorf("write %d failed: the disk returned an error", write.Seq))
+		return false
+	}
+	if d.stalled {
+		return false
+	}
+	if w.manual {
+		w.finish(n, len(d.unsynced)-1)
+		return true
+	}
+	bits := draw(w.seed, streamSync, uint64(n.id), 0, d.writes)
+	d.busy = max(d.busy, w.now) + between(bits, d.syncMin, d.syncMax)
+	w.schedule(event{at: d.busy, kind: eventSaved, actor: n.index, slot: uint32(write.Seq), gen: n.boots})
+	return false
+}
+
+// synced is the completion of a scheduled write.
+func (w *World) synced(n *node, boots uint32, seq uint64) {
+	if n.boots != boots || !n.alive || n.disk.stalled || len(n.disk.unsynced) == 0 || n.disk.unsynced[0].Seq != seq {
+		return // lost in a crash, or finished by hand
+	}
+	w.complete(n, 0)
+}
+
+// complete finishes the nth oldest unsynced write and tells the process, once that runs.
+func (w *World) complete(n *node, nth int) {
+	if n.paused {
+		seq := n.disk.finish(nth)
+		w.traceDisk(n, KindSynced, seq)
+		n.inbox = append(n.inbox, input{saved: seq})
+		w.checks.store(w, n)
+		return
+	}
+	w.prepare(n)
+	w.tick(n)
+	w.finish(n, nth)
+	w.step(n, nil)
+}
+
+func (w *World) finish(n *node, nth int) {
+	seq := n.disk.finish(nth)
+	w.traceSaved(n, seq)
+	w.checks.store(w, n)
+	n.replica.Saved(seq)
+}
+
+// pause stops the process; its clock, disk and network go on.
+func (w *World) pause(n *node) {
+	n.paused = true
+	w.traceInput(n, KindPause, "")
+}
+
+// resume lets it go on. It reads its clock before its queue, as a process does that wakes in its
+// event loop.
+func (w *World) resume(n *node) {
+	n.paused = false
+	w.traceInput(n, KindResume, "")
+	cause := w.cause
+	if !w.manual {
+		w.wake(n)
+	}
+	queue := n.inbox
+	n.inbox = nil
+	for i := range queue {
+		in := &queue[i]
+		if !n.alive {
+			return
+		}
+		w.cause = cause
+		if in.saved == 0 {
+			w.process(n, &in.flight)
+			continue
+		}
+		w.prepare(n)
+		w.traceSaved(n, in.saved)
+		n.replica.Saved(in.saved)
+		w.step(n, nil)
+	}
+}
+
+// stop is a node that stops itself, since it cannot go on safely.
+func (w *World) stop(n *node, err error) {
+	w.counters[countStopped]++
+	w.traceStop(n, err)
+	n.alive = false
+	n.timerGen++
+	n.timerAt = 0
+	n.disk.crash(false)
+	if n.replica.Failed() != nil {
+		w.violate(readable, n.name, err.Error())
+	}
+}

@@ -1,0 +1,280 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"ticketing/raft"
+)
+
+// A Scenario is one file of the scenario language, parsed: what to set up and what to do, in order.
+// The lines say everything; the random search makes scenarios of the same kind, and a line that is
+// taken out leaves the others as they were.
+type Scenario struct {
+	Name  string // the file's name without .txt
+	File  string // where it was read from, "" if it was not
+	Title string // its first line, without the #
+	Text  string // the file as it stands
+	Lines []Line
+}
+
+// A Line is one line of a scenario: a command, or prose.
+type Line struct {
+	No      int     // from 1 up; 0 in a scenario that was not read from a file
+	Prose   string  // the text after #, when Command is nil
+	Command Command // nil for prose and blank lines
+}
+
+// Command is one of the structs below. String writes it in the language, so that parsing what it
+// writes gives it back.
+type Command interface{ String() string }
+
+// Actor names a node ("S1"), a client ("A", "Bob"), or every node ("*").
+type Actor string
+
+// Everyone is every node.
+const Everyone Actor = "*"
+
+// NodeActor is the actor that a server is.
+func NodeActor(id raft.ServerID) Actor { return Actor(fmt.Sprintf("S%d", id)) }
+
+// Node returns the server's id, or 0 for clients and for every node.
+func (a Actor) Node() raft.ServerID {
+	if len(a) < 2 || len(a) > 4 || a[0] != 'S' {
+		return 0
+	}
+	id := raft.ServerID(0)
+	for _, r := range a[1:] {
+		if r < '0' || r > '9' {
+			return 0
+		}
+		id = id*10 + raft.ServerID(r-'0')
+	}
+	return id
+}
+
+// Set-up commands. They stand before all others.
+type (
+	// SetNodes is "nodes N".
+	SetNodes struct{ N int }
+	// SetSeed is "seed N".
+	SetSeed struct{ Seed uint64 }
+	// SetManual is "manual".
+	SetManual struct{}
+	// SetConfig is "config KEY=VALUE …"; nil and 0 leave the default.
+	SetConfig struct {
+		Election, Heartbeat  time.Duration
+		PreVote, CheckQuorum *bool
+		Pipeline             *bool
+		Batch, Window        int
+	}
+	// SetWithout is "without RULE …".
+	SetWithout struct{ Rules []string }
+	// SetNode is "node S1 term=3 vote=S2 log=1,1,2".
+	SetNode struct {
+		Node raft.ServerID
+		Term raft.Term
+		Vote raft.ServerID
+		Log  []raft.Term
+	}
+	// SetNetwork is "network KEY=VALUE …" (From and To empty), or "link S1->S2 KEY=VALUE …".
+	SetNetwork struct {
+		From, To Actor
+		LinkSpec
+	}
+)
+
+// LinkSpec says how messages fare. Unset fields leave the default; shares are in parts per million.
+type LinkSpec struct {
+	DelaySet           bool
+	DelayMin, DelayMax time.Duration // uniform in this range
+	TailSet            bool
+	TailPPM            int // this share takes up to Tail instead
+	Tail               time.Duration
+	LossPPM            *int
+	DuplicatePPM       *int
+}
+
+// Time and delivery.
+type (
+	// RunFor is "run 500ms".
+	RunFor struct{ For time.Duration }
+	// Until is "until COND [within 2s]". Within 0 is the default, 30 s.
+	Until struct {
+		Cond   Cond
+		Within time.Duration
+	}
+	// At is "at 404ms COMMAND".
+	At struct {
+		Time    time.Duration
+		Command Command
+	}
+	// Timeout is "timeout S1"; Beat is "beat S1".
+	Timeout struct{ Node raft.ServerID }
+	Beat    struct{ Node raft.ServerID }
+	// Deliver is "deliver …", "drop …" or "duplicate …", by Verb.
+	Deliver struct {
+		Verb string // deliver, drop, duplicate
+		All  bool   // deliver all
+		Messages
+		Nth int // #N; 0 is the oldest, the same as 1
+	}
+	// Hold is "hold S1->S2 [KIND]"; Release (Again true) is "release S1->S2 [KIND]".
+	Hold struct {
+		Again bool
+		Messages
+	}
+)
+
+// Messages selects messages. Empty fields select all; From and To may be Everyone.
+type Messages struct {
+	From, To Actor
+	Kind     string // vote, vote-reply, append, append-reply, request, request-reply; "" for all
+}
+
+// Faults.
+type (
+	// Cut is "cut S1 S2 | S3": both directions between the groups. CutOne is "cut S1->S2".
+	Cut    struct{ Groups [][]Actor }
+	CutOne struct{ From, To Actor }
+	// Isolate is "isolate S1": it and all other nodes.
+	Isolate struct{ Node raft.ServerID }
+	// Heal is "heal" (both empty) or "heal S1->S2".
+	Heal struct{ From, To Actor }
+	// Pause is "pause S1"; Resume is "resume S1".
+	Pause  struct{ Node raft.ServerID }
+	Resume struct{ Node raft.ServerID }
+	// Crash is "crash S1 [torn|some]" or "crash *".
+	Crash struct {
+		Node Actor
+		How  string // "", torn
+	}
+	// Restart is "restart S1" or "restart *".
+	Restart struct{ Node Actor }
+	// SetDisk is "disk S3 [sync=2ms..8ms]" (set-up), or "disk S1 stall|fail|ok|reorder", or
+	// "disk S1 finish [#N]".
+	SetDisk struct {
+		Node             Actor // may be Everyone
+		SyncSet          bool
+		SyncMin, SyncMax time.Duration
+		Do               string // "", stall, fail, ok, finish, reorder
+		Nth              int
+	}
+	// SetClock is "clock S1 [rate=1.5] [offset=250ms]" (set-up) or "clock S1 rate=0.5 | stop |
+	// jump=+1h".
+	SetClock struct {
+		Actor   Actor
+		RatePPM int64 // 1,000,000 is true time; 0 is unset
+		Stop    bool
+		Offset  time.Duration
+		Jump    time.Duration // of the wall clock
+	}
+)
+
+// Doing things.
+type (
+	// Acquire is "A: acquire door lease=10s [try] [via=S2]".
+	Acquire struct {
+		Client Actor
+		Key    string
+		Lease  time.Duration
+		Try    bool
+		Via    raft.ServerID
+	}
+	// ReleaseLock is "A: release door [token=N]".
+	ReleaseLock struct {
+		Client   Actor
+		Key      string
+		TokenSet bool
+		Token    uint64
+		Via      raft.ServerID
+	}
+	// Write is "A: write door": to the resource that door guards, with A's token.
+	Write struct {
+		Client Actor
+		Key    string
+	}
+	// ClientDo is "A: disconnect", "A: retry", "A: pause" or "A: resume".
+	ClientDo struct {
+		Client Actor
+		Do     string
+	}
+	// Propose is "propose S1 TEXT".
+	Propose struct {
+		Node raft.ServerID
+		Text string
+	}
+)
+
+// Asking and expecting.
+type (
+	// Expect is "expect COND".
+	Expect struct{ Cond Cond }
+	// Question is "# ? question | right | wrong | wrong".
+	Question struct {
+		Text    string
+		Answers []string // the first is right
+	}
+)
+
+// Cond is what expect and until take.
+type Cond interface{ String() string }
+
+type (
+	// CondLeader is "leader S1 [term=2]", or with Node 0 "no leader".
+	CondLeader struct {
+		Node raft.ServerID
+		Term raft.Term
+	}
+	// CondNode is "S1 role=follower term=3 …". Fields keep the order of the file.
+	CondNode struct {
+		Node   raft.ServerID
+		Fields []Field
+	}
+	// CondInFlight is "[no] in-flight S1->S2 append prev=3@2 entries=2 commit=4".
+	CondInFlight struct {
+		No bool
+		Messages
+		Fields []Field
+	}
+	// CondHolder is "holder door A [token=2] [at S3]", CondFree "free door [at S3]".
+	CondHolder struct {
+		Key    string
+		Client Actor
+		Token  uint64
+		At     Actor // a node, Everyone, or "" for the live node that has applied most
+	}
+	CondFree struct {
+		Key string
+		At  Actor
+	}
+	// CondClient is "A granted [token=2]", "A waiting", …
+	CondClient struct {
+		Client Actor
+		State  string // granted waiting rejected released not-found unknown written refused …
+		Token  uint64
+	}
+	// CondCount is "count NAME >= 1".
+	CondCount struct {
+		Name string
+		Op   string // = != < <= > >=
+		N    int64
+	}
+	// CondConverged is "converged [within 2s]". Within is only for expect: run for as long as it
+	// takes.
+	CondConverged struct{ Within time.Duration }
+	// CondViolated is "INVARIANT violated".
+	CondViolated struct{ Invariant string }
+)
+
+// Field is one KEY=VALUE of a condition, checked when parsed and compared as text with what is.
+type Field struct{ Key, Value string }
+
+func fields(fs []Field) string {
+	var b strings.Builder
+	for _, f := range fs {
+		fmt.Fprintf(&b, " %s=%s", f.Key, f.Value)
+	}
+	return b.String()
+}

@@ -1,0 +1,221 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"ticketing/raft"
+)
+
+// TraceVersion is the version of the trace's schema. docs/trace.md describes it, kind by kind.
+const TraceVersion = 1
+
+// Trace is a whole run: what was run, and every event of it in the world's one order. All that
+// draws or explains reads a Trace and nothing else.
+type Trace struct {
+	Header Header
+	Events []Event
+}
+
+// Header is a trace file's first line.
+type Header struct {
+	Schema   string   `json:"schema"` // "ticketing-trace"
+	Version  int      `json:"version"`
+	Scenario string   `json:"scenario"`
+	Title    string   `json:"title,omitempty"`
+	Text     string   `json:"text,omitempty"` // the scenario's file
+	Seed     uint64   `json:"seed,string"`
+	Without  []string `json:"without"` // rules that were off
+	Nodes    []string `json:"nodes"`
+	Clients  []string `json:"clients"`
+}
+
+// Event is one thing that happened. Times are integer microseconds: At on true time, Local on the
+// clock of Node. Cause is the event that this one follows from at once, 0 for none: a receipt's is
+// the sending.
+type Event struct {
+	ID    int64     `json:"id"`
+	Cause int64     `json:"cause,omitempty"`
+	At    Time      `json:"at"`
+	Node  string    `json:"node,omitempty"` // a node, a client, a resource's key, or "" for the world
+	Local raft.Time `json:"local"`
+	Kind  EventKind `json:"kind"`
+	Rule  string    `json:"rule,omitempty"` // of docs/rules.txt, where one decides
+	Text  string    `json:"text,omitempty"`
+
+	State   *StateRecord   `json:"state,omitempty"`
+	Message *MessageRecord `json:"message,omitempty"`
+	Write   *WriteRecord   `json:"write,omitempty"`
+	Entry   *EntryRecord   `json:"entry,omitempty"`
+	Client  *ClientRecord  `json:"client,omitempty"`
+}
+
+// EventKind names what happened.
+type EventKind string
+
+const (
+	// Of the world. Text is the scenario's line.
+	KindStart     EventKind = "start"     // a node starts; State is what it starts with
+	KindProse     EventKind = "prose"     // the scenario speaks
+	KindCommand   EventKind = "command"   // a line takes effect: cut, heal, hold, clock, disk …
+	KindExpect    EventKind = "expect"    // an expectation held
+	KindFailed    EventKind = "failed"    // an expectation did not hold
+	KindViolation EventKind = "violation" // an invariant was broken; Rule is its name
+
+	// Of a node: the input that it takes, …
+	KindElectionTimeout  EventKind = "election-timeout"
+	KindHeartbeatTimeout EventKind = "heartbeat-timeout"
+	KindReceive          EventKind = "receive" // a message or a request
+	KindSaved            EventKind = "saved"   // the process learns that a write is durable
+	KindSynced           EventKind = "synced"  // a write is durable, and the process does not run or has not been told
+	KindWake             EventKind = "wake"    // its clock reached a lease's end
+	KindCrash            EventKind = "crash"
+	KindRestart          EventKind = "restart" // State and Entry records of the log follow as for start
+	KindPause            EventKind = "pause"
+	KindResume           EventKind = "resume"
+
+	// … and what follows from it, each with the input as its Cause.
+	KindState  EventKind = "state"  // State is what it is afterwards, if anything of it changed
+	KindAppend EventKind = "append" // Entry is appended to the log, in place of what was at its index and after
+	KindWrite  EventKind = "write"  // Write was requested of the disk
+	KindApply  EventKind = "apply"  // Entry is applied
+	KindSend   EventKind = "send"   // Message leaves
+	KindReply  EventKind = "reply"  // a client's answer leaves
+	KindStop   EventKind = "stop"   // the node stops itself; Text says why
+
+	// Of the network.
+	KindLost EventKind = "lost" // Cause is the sending; Text says why
+
+	// Of clients and resources.
+	KindRequest    EventKind = "request"    // a client sends a request
+	KindAnswer     EventKind = "answer"     // a client gets an answer
+	KindDisconnect EventKind = "disconnect" // a client leaves
+	KindResource   EventKind = "resource"   // a fenced resource takes or refuses a write
+)
+
+// StateRecord is a node's Raft state.
+type StateRecord struct {
+	Role     string        `json:"role"`
+	Term     raft.Term     `json:"term"`
+	Vote     raft.ServerID `json:"vote"`
+	Leader   raft.ServerID `json:"leader"`
+	Commit   raft.Index    `json:"commit"`
+	Applied  raft.Index    `json:"applied"`
+	Last     raft.Index    `json:"last"`
+	LastTerm raft.Term     `json:"lastTerm"`
+}
+
+// MessageRecord is every field of a message between servers, and who talks to whom.
+type MessageRecord struct {
+	From string    `json:"from"`
+	To   string    `json:"to"`
+	Kind string    `json:"kind"`
+	Term raft.Term `json:"term,omitempty"`
+	Call uint64    `json:"call,omitempty"`
+
+	LastIndex raft.Index `json:"lastIndex,omitempty"` // vote
+	LastTerm  raft.Term  `json:"lastTerm,omitempty"`
+
+	RequestTerm raft.Term `json:"requestTerm,omitempty"` // replies
+	Granted     bool      `json:"granted,omitempty"`
+
+	PrevIndex raft.Index    `json:"prevIndex,omitempty"` // append, append-reply
+	PrevTerm  raft.Term     `json:"prevTerm,omitempty"`
+	Entries   []EntryRecord `json:"entries,omitempty"`
+	Commit    raft.Index    `json:"commit,omitempty"`
+
+	Success       bool       `json:"success,omitempty"`
+	Match         raft.Index `json:"match,omitempty"`
+	ConflictTerm  raft.Term  `json:"conflictTerm,omitempty"`
+	ConflictIndex raft.Index `json:"conflictIndex,omitempty"`
+}
+
+// EntryRecord is a log entry. Result and Hash, of the table afterwards, are of an apply; Cause and
+// Meant are of an append by the leader that proposed it.
+type EntryRecord struct {
+	Index   raft.Index `json:"index"`
+	Term    raft.Term  `json:"term"`
+	Command string     `json:"command"`
+	Result  string     `json:"result,omitempty"`
+	Hash    string     `json:"hash,omitempty"`
+	Cause   string     `json:"for,omitempty"`
+	Meant   uint64     `json:"meant,omitempty"`
+}
+
+// WriteRecord is a write to stable storage. The entries are those of the append events since the
+// last write: First to Last.
+type WriteRecord struct {
+	Seq   uint64        `json:"seq"`
+	Term  raft.Term     `json:"term"`
+	Vote  raft.ServerID `json:"vote"`
+	First raft.Index    `json:"first,omitempty"`
+	Last  raft.Index    `json:"last,omitempty"`
+}
+
+// ClientRecord is a client's request or its answer, or a write to a resource.
+type ClientRecord struct {
+	Client  string `json:"client"`
+	Server  string `json:"server,omitempty"`
+	Op      string `json:"op"` // grant, release, write, noop
+	Key     string `json:"key,omitempty"`
+	Seq     uint64 `json:"seq,omitempty"`
+	Attempt uint32 `json:"attempt,omitempty"`
+	LeaseMS int64  `json:"lease,omitempty"`
+	Token   uint64 `json:"token,omitempty"`
+	Status  string `json:"status,omitempty"` // of an answer
+	Result  string `json:"result,omitempty"`
+	High    uint64 `json:"high,omitempty"`  // resource: the greatest token it had seen before
+	Until   int64  `json:"until,omitempty"` // granted: the client's own deadline, on its clock
+}
+
+// WriteTo writes the trace as JSON lines: the header, then an event a line.
+func (t *Trace) WriteTo(out io.Writer) (int64, error) {
+	counted := &countingWriter{out: bufio.NewWriter(out)}
+	enc := json.NewEncoder(counted)
+	if err := enc.Encode(t.Header); err != nil {
+		return counted.n, fmt.Errorf("writing the trace: %w", err)
+	}
+	for i := range t.Events {
+		if err := enc.Encode(&t.Events[i]); err != nil {
+			return counted.n, fmt.Errorf("writing the trace: %w", err)
+		}
+	}
+	if err := counted.out.Flush(); err != nil {
+		return counted.n, fmt.Errorf("writing the trace: %w", err)
+	}
+	return counted.n, nil
+}
+
+type countingWriter struct {
+	out *bufio.Writer
+	n   int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.out.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// ReadTrace reads what WriteTo wrote.
+func ReadTrace(in io.Reader) (*Trace, error) {
+	dec := json.NewDecoder(in)
+	var t Trace
+	if err := dec.Decode(&t.Header); err != nil {
+		return nil, fmt.Errorf("reading the trace's header: %w", err)
+	}
+	if t.Header.Schema != "ticketing-trace" || t.Header.Version != TraceVersion {
+		return nil, fmt.Errorf("this is schema %q version %d; this program reads ticketing-trace version %d",
+			t.Header.Schema, t.Header.Version, TraceVersion)
+	}
+	for dec.More() {
+		var e Event
+		if err := dec.Decode(&e); err != nil {
+			return nil, fmt.Errorf("reading event %d of the trace: %w", len(t.Events)+1, err)
+		}
+		t.Events = append(t.Events, e)
+	}
+	return &t, nil
+}

@@ -1,0 +1,245 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// World is one simulated cluster with its network, disks, clocks, clients and resources. It runs in
+// one goroutine and depends on its seed and its commands alone: the same ones give the same trace,
+// byte for byte, on every machine.
+type World struct {
+	seed     uint64
+	now      Time
+	order    uint64 // of scheduling and sending
+	queue    queue
+	manual   bool
+	steps    int64 // events that did something,
+	maxSteps int64 // and the most that there may be; 0 for no limit
+	actors   []actor
+	nodes    []*node // by rising id; also in actors
+	clients  []*client
+	links    [][]link
+	config   worldConfig
+
+	flights   []flight
+	landed    flight // the message that is being handled
+	freeSlots []uint32
+	highest   map[string]fsm.Token // fenced resources, by key: the greatest token seen
+
+	counters  counters
+	checks    hooks
+	ledger    ledger
+	broken    []Violation
+	tolerate  map[string]bool // invariants whose violation does not end the run; nil ends at the first
+	halted    bool
+	firstTerm raft.Term // the highest of the states that the run starts from
+
+	trace    *Trace // nil when nobody looks
+	cause    int64  // the event that is being handled
+	deep     bool   // run raft.Check and raft.Delta after every input
+	onRecord func()
+	commands []Command // scheduled by at
+	pending  int       // of them, not yet carried out
+	failure  error     // of a scheduled command
+}
+
+// actor is whatever messages travel between: a node, a client, or a resource (the last, and
+// nameless: every client reaches every resource over one link).
+type actor struct {
+	name   Actor
+	key    uint64 // in draws
+	node   *node
+	client *client
+}
+
+// worldConfig is what set-up lines decide.
+type worldConfig struct {
+	nodes               int
+	election, heartbeat Time
+	batch, window       int
+	grantOnApplied      bool
+	rules               fsm.Rules
+	without             []string
+}
+
+func defaultConfig() worldConfig {
+	return worldConfig{
+		nodes: 3, election: 150 * Millisecond, heartbeat: 50 * Millisecond, batch: 64, window: 16,
+	}
+}
+
+// Defaults of links and disks, when no line says otherwise.
+const (
+	defaultDelayMin, defaultDelayMax = 5 * Millisecond, 20 * Millisecond
+	defaultSyncMin, defaultSyncMax   = 2 * Millisecond, 8 * Millisecond
+)
+
+func micros(d time.Duration) Time { return Time(d / time.Microsecond) }
+
+// newWorld makes the actors. Nodes are not yet running: clocks, disks and links may still be
+// changed.
+func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
+	w := &World{seed: seed, config: config, highest: map[string]fsm.Token{}}
+	for id := raft.ServerID(1); int(id) <= config.nodes; id++ {
+		n := &node{
+			id: id, index: int32(len(w.actors)), name: NodeActor(id),
+			clock: clock{rate: trueRate},
+			disk:  disk{syncMin: defaultSyncMin, syncMax: defaultSyncMax},
+		}
+		w.nodes = append(w.nodes, n)
+		w.actors = append(w.actors, actor{name: n.name, key: uint64(id), node: n})
+	}
+	for i, name := range clients {
+		c := &client{
+			id: fsm.ClientID(i + 1), index: int32(len(w.actors)), name: name,
+			clock: clock{rate: trueRate}, tokens: map[string]holding{},
+		}
+		w.clients = append(w.clients, c)
+		w.actors = append(w.actors, actor{name: name, key: nameKey(string(name)), client: c})
+	}
+	w.actors = append(w.actors, actor{key: nameKey("resource")})
+	w.links = make([][]link, len(w.actors))
+	for i := range w.links {
+		w.links[i] = make([]link, len(w.actors))
+		for j := range w.links[i] {
+			w.links[i][j] = link{delayMin: defaultDelayMin, delayMax: defaultDelayMax}
+		}
+	}
+	w.checks = newHooks()
+	return w
+}
+
+// start brings all nodes up.
+func (w *World) start() error {
+	for _, n := range w.nodes {
+		w.cause = 0
+		if err := w.boot(n, KindStart); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) node(id raft.ServerID) *node {
+	if id < 1 || int(id) > len(w.nodes) {
+		return nil
+	}
+	return w.nodes[id-1]
+}
+
+func (w *World) client(name Actor) *client {
+	for _, c := range w.clients {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// find returns the index of an actor by name, -1 if there is none.
+func (w *World) find(name Actor) int {
+	for i := range w.actors {
+		if w.actors[i].name == name && name != "" {
+			return i
+		}
+	}
+	return -1
+}
+
+// schedule puts an event into the queue.
+func (w *World) schedule(e event) {
+	w.order++
+	e.order = w.order
+	w.queue.push(e)
+}
+
+// next carries out the next event if it is due by limit, and reports whether there was one.
+func (w *World) next(limit Time) bool {
+	if w.halted || len(w.queue) == 0 || w.queue[0].at > limit {
+		return false
+	}
+	if w.maxSteps > 0 && w.steps > w.maxSteps {
+		w.failure = fmt.Errorf("stopped after %d events, at %s: a run keeps them all in memory", w.steps, w.now)
+		w.halted = true
+		return false
+	}
+	e := w.queue.pop()
+	w.now = e.at
+	w.cause = 0
+	switch e.kind {
+	case eventDeliver:
+		w.arrive(e.slot, e.gen)
+	case eventTimer:
+		w.timer(e.actor, e.gen)
+	case eventSaved:
+		w.synced(w.actors[e.actor].node, e.gen, uint64(e.slot))
+	case eventCommand:
+		w.pending--
+		if err := w.do(w.commands[e.slot]); err != nil && w.failure == nil {
+			w.failure = err
+			w.halted = true
+		}
+	}
+	return true
+}
+
+// advance lets true time pass up to t.
+func (w *World) advance(t Time) {
+	for w.next(t) {
+	}
+	if !w.halted {
+		w.now = max(w.now, t)
+	}
+}
+
+// timer is an actor's deadline, as scheduled by arm.
+func (w *World) timer(index int32, gen uint32) {
+	a := &w.actors[index]
+	switch {
+	case a.node != nil && a.node.timerGen == gen:
+		w.nodeTimer(a.node)
+	case a.client != nil && a.client.timerGen == gen:
+		w.clientTimer(a.client)
+	}
+}
+
+// violate ends the run because of a violation, unless it is one that the run is about.
+func (w *World) violate(invariant string, where Actor, detail string) {
+	for _, v := range w.broken {
+		if v.Invariant == invariant {
+			return
+		}
+	}
+	w.counters[countViolations]++
+	v := Violation{Invariant: invariant, At: w.now, Node: where, Detail: detail}
+	v.Event = w.traceViolation(v)
+	w.broken = append(w.broken, v)
+	if !w.tolerate[invariant] && !w.tolerate["*"] || invariant == stormName {
+		w.halted = true
+	}
+}
+
+// Violation is an invariant that was broken: which, when, where and how.
+type Violation struct {
+	Invariant string
+	At        Time
+	Node      Actor
+	Detail    string
+	Event     int64 // in the trace, if there is one
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s broken at %s on %s: %s", v.Invariant, v.At, v.Node, v.Detail)
+}
+
+// String writes a time in milliseconds, with microseconds where there are any.
+func (t Time) String() string {
+	if t%Millisecond == 0 {
+		return fmt.Sprintf("%dms", t/Millisecond)
+	}
+	return fmt.Sprintf("%d.%03dms", t/Millisecond, t%Millisecond)
+}
