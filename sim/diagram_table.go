@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"ticketing/fsm"
+)
+
+// A commitment is what the row about committed entries says.
+type commitment struct {
+	words []string
+	lock  map[string]string
+	tone  tone
+	old   *EntryRecord // the first of those without a command
+}
+
+// applies tells what is committed: entries that no node has applied before.
+func (s *teller) applies(m *moment, applied []*Event) {
+	c := commitment{lock: map[string]string{}}
+	var first *Event
+	for _, e := range applied {
+		if e.entry().Index <= s.applied {
+			continue
+		}
+		s.applied = e.entry().Index
+		before := len(c.words)
+		s.oldNoop(e, &c)
+		s.apply(e.entry(), &c)
+		if first == nil && len(c.words) > before {
+			first = e
+		}
+	}
+	if first == nil {
+		return
+	}
+	if n := len(c.words); n > 6 {
+		c.words = []string{c.words[0], "…", c.words[n-1]}
+	}
+	words := "committed: " + strings.Join(c.words, "; ") + s.hears(m)
+	r := s.add(first, words, c.tone)
+	r.lock, r.mark = c.lock, "◆"
+}
+
+// oldNoop notes that an entry without a command is committed, if it is of a term before the one
+// that commits it. The no-op of a leader's own term is no news.
+func (s *teller) oldNoop(e *Event, c *commitment) {
+	column, ok := s.column[e.Node]
+	entry, err := fsm.Decode([]byte(e.entry().Command))
+	if !ok || err != nil || entry.Kind != fsm.Noop || entry.Text != "" || e.entry().Term >= s.nodes[column].term {
+		return
+	}
+	if c.old == nil {
+		c.words = append([]string{""}, c.words...)
+		c.old = e.entry()
+	}
+	words := fmt.Sprintf("entry %d of term %d", e.entry().Index, e.entry().Term)
+	if c.old != e.entry() {
+		words = "entries " + span(c.old.Index, e.entry().Index) + " of earlier terms"
+	}
+	c.words[0] = words
+}
+
+// apply follows the lock table by the results alone, and says what changes.
+func (s *teller) apply(entry *EntryRecord, c *commitment) {
+	e, err := fsm.Decode([]byte(entry.Command))
+	if err != nil || e.Kind == fsm.Noop && e.Text == "" {
+		return
+	}
+	holder, held := s.held[e.Key]
+	var token uint64
+	switch result := entry.Result; {
+	case scan(result, "Granted{%d}", &token):
+		s.held[e.Key] = tenureLook{owner: e.Owner, token: token, fresh: true}
+		s.owners[token] = e.Owner
+		c.words = append(c.words, s.owner(e)+" holds "+s.keyAnd(e.Key)+fmt.Sprintf("#%d", token))
+	case result == fsm.Result{Kind: fsm.GrantRejected}.String():
+		c.words = append(c.words, fmt.Sprintf("Grant %s is rejected, %s holds the key",
+			s.owner(e), tenureName(holder.owner, holder.token)))
+	case result == fsm.Result{Kind: fsm.Released}.String(),
+		result == fsm.Result{Kind: fsm.Expired, Existed: true}.String():
+		s.removes(entry, e, c)
+	case result == fsm.Result{Kind: fsm.Expired}.String() && held:
+		s.meets(e, holder, c)
+	case result == fsm.Result{Kind: fsm.Expired}.String():
+		c.words = append(c.words, s.proposal(entry)+" finds nothing to remove")
+	case result == fsm.Result{Kind: fsm.NotFound}.String():
+		c.words = append(c.words, s.proposal(entry)+" finds nothing to release")
+	default:
+		c.words = append(c.words, s.proposal(entry))
+	}
+}
+
+// removes is the end of a tenure: of the one that was meant, or of another.
+func (s *teller) removes(entry *EntryRecord, e fsm.Envelope, c *commitment) {
+	holder := s.held[e.Key]
+	delete(s.held, e.Key)
+	s.over[holder.token] = "is over"
+	meant := s.meant[position{entry.Index, entry.Term}]
+	name := tenureName(holder.owner, holder.token)
+	switch {
+	case meant != 0 && meant != holder.token:
+		other := tenureName(s.owners[meant], meant)
+		c.words = append(c.words, fmt.Sprintf("%s for %s REMOVES %s", s.proposal(entry), other, name))
+		c.lock[e.Key], c.tone = "✕ gone", toneWrong
+		s.over[holder.token] = "was removed"
+		s.gone = append(s.gone, fmt.Sprintf("the lease of %s ends late and REMOVES %s", other, name))
+	case e.Client != 0 && e.Token == 0 && s.owner(e) != holder.owner:
+		words := fmt.Sprintf("%s of %s REMOVES %s", s.proposal(entry), s.owner(e), name)
+		c.words = append(c.words, words)
+		c.lock[e.Key], c.tone = "✕ gone", toneWrong
+		s.over[holder.token] = "was removed"
+		s.gone = append(s.gone, words)
+	case e.Client == 0 && s.subject[position{entry.Index, entry.Term}]:
+		c.words = append(c.words, s.proposal(entry)+" ends "+name)
+	default:
+		c.words = append(c.words, s.keyAnd(e.Key)+name+" is released")
+	}
+}
+
+// meets is an Expire that finds another tenure than the one that it names.
+func (s *teller) meets(e fsm.Envelope, holder tenureLook, c *commitment) {
+	name := tenureName(holder.owner, holder.token)
+	expired := tenureName(s.owners[uint64(e.Token)], uint64(e.Token))
+	c.words = append(c.words, fmt.Sprintf("Expire #%d meets #%d: no-op, %s keeps %s",
+		e.Token, holder.token, holder.owner, e.Key))
+	c.lock[e.Key] = fmt.Sprintf("⊘ %d≠%d", e.Token, holder.token)
+	c.tone = toneSubject
+	s.late = append(s.late, fmt.Sprintf("the late Expire of %s meets %s and removes nothing", expired, name))
+}
+
+func (s *teller) keyAnd(key string) string {
+	if len(s.keys) > 1 {
+		return key + " "
+	}
+	return ""
+}
+
+// hears adds to a commit who learns at once that it was granted.
+func (s *teller) hears(m *moment) string {
+	words := ""
+	for _, e := range m.tail {
+		answer := s.fate[e.ID]
+		if e.Kind == KindReply && answer != nil && answer.Text == stateGranted && s.quick(e, answer) {
+			words += fmt.Sprintf("; %s hears it at %s", answer.Node, millis(answer.At))
+			s.told[answer.ID] = true
+		}
+	}
+	return words
+}
+
+// request tells a request that nobody acts on at once. What several clients ask at almost the same
+// time is one row.
+func (s *teller) request(m *moment) {
+	c := m.asked()
+	key := askedFor{m.Node, c.Seq, c.Op}
+	if c.Op == messageWrite.String() || s.firstAsk[key] != m.Event || s.quick(m.Event, s.proposed[key]) {
+		return // told elsewhere, or a repetition
+	}
+	if r := s.last(); r != nil && r.asking != nil && m.At-r.at < quickEnough && r.asking.Op == c.Op && r.asking.Key == c.Key {
+		r.askers = append(r.askers, m.Node)
+		r.words = askWords(r.askers, c)
+		return
+	}
+	r := s.add(m.Event, askWords([]string{m.Node}, c), toneNone)
+	r.asking, r.askers = c, []string{m.Node}
+}
+
+func askWords(who []string, c *ClientRecord) string {
+	switch {
+	case c.Op == fsm.Release.String():
+		return listed(who) + " wants to release " + c.Key
+	case len(who) == 1:
+		return who[0] + " asks for " + c.Key
+	}
+	return listed(who) + " ask for " + c.Key
+}
+
+// answer tells what a client hears, unless its row has told it.
+func (s *teller) answer(m *moment) {
+	c := m.asked()
+	words := answerWords(m.Node, m.Text, c)
+	if c.Status == stateNothing {
+		words = m.Node + " has no token for " + c.Key + ": it sends nothing"
+	}
+	if words != "" && !s.told[m.ID] {
+		s.add(m.Event, words, toneNone)
+	}
+}
+
+func answerWords(name, state string, c *ClientRecord) string {
+	switch state {
+	case stateGranted:
+		return fmt.Sprintf("%s hears that it holds #%d", name, c.Token)
+	case stateRejected:
+		return name + " is refused: another holds " + c.Key
+	case stateUnknown:
+		return name + " is told that nobody knows what became of its request"
+	case stateLate:
+		return fmt.Sprintf("%s hears of #%d too late and gives it back", name, c.Token)
+	case stateNotLeader:
+		return name + " is told that " + c.Server + " does not lead"
+	case stateInvalid:
+		return name + "'s request is invalid"
+	}
+	return ""
+}
+
+// resource tells a write to what a lock guards.
+func (s *teller) resource(m *moment) {
+	c := m.asked()
+	words := fmt.Sprintf("%s writes with token %d", c.Client, c.Token)
+	look := toneNone
+	holder, held := s.held[c.Key]
+	if !held || holder.token != c.Token {
+		words = fmt.Sprintf("%s, whose #%d %s, writes", c.Client, c.Token, s.over[c.Token])
+		look = toneWrong
+	}
+	if c.Status == stateRefused {
+		words += fmt.Sprintf(": refused, the resource has seen #%d", c.High)
+		look = toneNone
+	} else {
+		words += ": the resource takes it"
+	}
+	s.add(m.Event, words, look)
+}
+
+// scan reads one number in a result that has this form.
+func scan(result, form string, n *uint64) bool {
+	_, err := fmt.Sscanf(result, form, n)
+	return err == nil
+}

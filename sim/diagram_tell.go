@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// state tells elections: who asks, who wins, who steps down.
+func (s *teller) state(m *moment, e *Event) {
+	column, ok := s.column[e.Node]
+	if !ok {
+		return
+	}
+	look := &s.nodes[column]
+	before, after := *look, e.state()
+	look.role, look.term = after.Role, after.Term
+	switch {
+	case after.Role == raft.Candidate.String() && (before.role != after.Role || before.term != after.Term):
+		s.candidate(e, column, after.Term)
+	case after.Role == raft.Leader.String() && before.role != after.Role:
+		s.winner(e, column, after.Term)
+	case before.role == raft.Leader.String() && after.Role != before.role:
+		words := fmt.Sprintf("%s steps down: it hears of term %d", e.Node, after.Term)
+		if after.Term == before.term {
+			words = e.Node + " steps down"
+		}
+		s.add(e, words, toneElects)
+	}
+}
+
+func (s *teller) candidate(e *Event, column int, term raft.Term) {
+	r := s.add(e, fmt.Sprintf("%s asks for votes, term %d", e.Node, term), toneElects)
+	r.asks = term
+	r.arrows = map[int]rune{}
+	for to, name := range s.Header.Nodes {
+		if sent := s.firstVote[sentEntry{from: e.Node, to: name, term: term}]; s.quick(e, sent) {
+			r.arrows[to] = s.head(sent)
+		}
+	}
+}
+
+// winner tells who leads now, in the row that told of its candidacy if that is the last one.
+func (s *teller) winner(e *Event, column int, term raft.Term) {
+	mark := fmt.Sprintf("★t%d", term)
+	if r := s.last(); r != nil && r.asks == term && r.node == column && s.quick(s.event(r.event), e) {
+		arrows := r.arrows
+		s.rows = s.rows[:len(s.rows)-1]
+		r = s.add(e, fmt.Sprintf("%s asks for votes and wins term %d", e.Node, term), toneElects)
+		r.arrows, r.mark = arrows, mark
+		return
+	}
+	s.add(e, fmt.Sprintf("%s wins term %d", e.Node, term), toneElects).mark = mark
+}
+
+// head is the arrow head that says how a message fares.
+func (s *teller) head(sent *Event) rune {
+	switch fate := s.fate[sent.ID]; {
+	case fate == nil:
+		return '▷'
+	case fate.Kind == KindLost:
+		return '✕'
+	case s.quick(sent, fate):
+		return '▶'
+	}
+	return '▷'
+}
+
+// appends tells what a leader proposes, and what arrives at a follower late.
+func (s *teller) appends(m *moment, appended []*Event) {
+	var proposed, stored []*EntryRecord
+	var event *Event
+	for _, e := range appended {
+		entry := e.entry()
+		switch {
+		case entry.Cause != "":
+			at := position{entry.Index, entry.Term}
+			s.meant[at], s.subject[at] = entry.Meant, entry.Cause == fsm.ForLease.String()
+			proposed = append(proposed, entry)
+			event = e
+		case m.Kind == KindReceive && s.isNews(m, e) && !s.stored[sentEntry{"", e.Node, entry.Term, entry.Index}]:
+			stored = append(stored, entry)
+			event = e
+		}
+	}
+	switch {
+	case len(proposed) > 0:
+		s.proposes(event, proposed)
+	case len(stored) > 0:
+		s.arrives(m, event, stored)
+	}
+}
+
+// isNews reports whether an entry that is stored is more than the no-op with which a leader has
+// just begun.
+func (s *teller) isNews(m *moment, e *Event) bool {
+	return e.entry().Command != "" || e.entry().Term < m.message().Term || e.Rule == ruleReplaces
+}
+
+// proposes tells a leader's new entries and how they travel.
+func (s *teller) proposes(e *Event, entries []*EntryRecord) {
+	column, ok := s.column[e.Node]
+	if !ok {
+		return
+	}
+	about := toneEntries
+	if slices.ContainsFunc(entries, s.isSubject) {
+		about = toneSubject
+	}
+	words := s.why(e, entries) + " → " + s.proposals(entries)
+	r := s.add(e, words, about)
+	r.mark, r.arrows = "●", map[int]rune{}
+	for name, to := range s.column {
+		if to == column {
+			continue
+		}
+		last := entries[len(entries)-1]
+		sent := s.firstSent[sentEntry{e.Node, name, s.nodes[column].term, last.Index}]
+		if !s.quick(e, sent) {
+			continue // it goes out later, and is told when it arrives
+		}
+		r.arrows[to] = s.head(sent)
+		if r.arrows[to] == '▶' {
+			for _, entry := range entries {
+				s.stored[sentEntry{"", name, entry.Term, entry.Index}] = true
+			}
+		}
+	}
+}
+
+// why says what made a leader propose: a client who has just asked, the end of a lease, or who is
+// next.
+func (s *teller) why(e *Event, entries []*EntryRecord) string {
+	var reasons []string
+	for _, entry := range entries {
+		envelope, err := fsm.Decode([]byte(entry.Command))
+		if err != nil {
+			continue
+		}
+		switch entry.Cause {
+		case fsm.ForLease.String():
+			reasons = append(reasons, fmt.Sprintf("%s's clock: the lease of %s is over",
+				e.Node, tenureName(s.owners[entry.Meant], entry.Meant)))
+		case fsm.ForCleanup.String():
+			reasons = append(reasons, s.owners[entry.Meant]+" has left")
+		default:
+			ask := s.firstAsk[askedFor{s.owner(envelope), envelope.Seq, envelope.Kind.String()}]
+			if s.quick(ask, e) {
+				reasons = append(reasons, s.asks(ask))
+			}
+		}
+	}
+	if len(reasons) > 0 {
+		return strings.Join(reasons, "; ")
+	}
+	envelope, err := fsm.Decode([]byte(entries[0].Command))
+	if err == nil && envelope.Kind == fsm.Grant {
+		return s.owner(envelope) + " is next"
+	}
+	return e.Node + " proposes"
+}
+
+func (s *teller) asks(ask *Event) string {
+	c := ask.asked()
+	if c.Op == fsm.Release.String() {
+		return c.Client + " releases " + c.Key
+	}
+	return c.Client + " asks for " + c.Key
+}

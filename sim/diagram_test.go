@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// drawable makes traces of all kinds: the library's, with every rule and without, and random ones.
+func drawable(t *testing.T) map[string]*Trace {
+	t.Helper()
+	traces := map[string]*Trace{}
+	add := func(name string, s *Scenario, o Options) {
+		o.Record = true
+		r, err := Run(s, o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		traces[name] = r.Trace
+	}
+	for _, s := range Library() {
+		add(s.Name, s, Options{})
+		add(s.Name+" without", s, Options{Without: RuleNames(), KeepGoing: true})
+	}
+	for seed := range uint64(6) {
+		faults := FaultNames()[seed%2]
+		s, err := Plan(seed, faults, 3+int(seed)%3*2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(fmt.Sprintf("%s %d", faults, seed), s, Options{})
+	}
+	return traces
+}
+
+var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func TestPicturesAndTranscriptsKeepToTheirStyle(t *testing.T) {
+	for name, trace := range drawable(t) {
+		for _, o := range []Style{
+			{}, {ASCII: true}, {Color: true}, {Color: true, ASCII: true}, {Width: 80}, {Width: 60},
+		} {
+			checkStyle(t, fmt.Sprintf("diagram of %s, %+v", name, o), trace.Diagram(o), o)
+			text := trace.Transcript(o)
+			checkStyle(t, fmt.Sprintf("transcript of %s, %+v", name, o), strings.Split(text, "\n"), o)
+		}
+	}
+}
+
+func checkStyle(t *testing.T, name string, lines []string, o Style) {
+	t.Helper()
+	for i, line := range lines {
+		plain := line
+		if o.Color {
+			plain = colour.ReplaceAllString(line, "")
+		}
+		problem := ""
+		switch {
+		case len([]rune(plain)) > o.width():
+			problem = "is too wide"
+		case strings.HasSuffix(plain, " "):
+			problem = "ends with a blank"
+		case o.ASCII && strings.ContainsFunc(plain, func(r rune) bool { return r > unicode.MaxASCII }):
+			problem = "is not ASCII"
+		case strings.ContainsFunc(plain, unicode.IsControl):
+			problem = "has a control character"
+		}
+		if problem != "" {
+			t.Errorf("%s: line %d %s: %q", name, i+1, problem, line)
+			return
+		}
+	}
+}
+
+func TestColourChangesNothingButColour(t *testing.T) {
+	for name, trace := range drawable(t) {
+		plain := strings.Join(trace.Diagram(Style{}), "\n") + trace.Transcript(Style{})
+		painted := strings.Join(trace.Diagram(Style{Color: true}), "\n") + trace.Transcript(Style{Color: true})
+		if colour.ReplaceAllString(painted, "") != plain {
+			t.Errorf("%s: with the colours taken out, it is another picture", name)
+		}
+		if plain == painted {
+			t.Errorf("%s: no colours", name)
+		}
+	}
+}
+
+// A trace comes from a file, too: nothing in it may be believed to be there.
+func TestATraceWithoutItsRecordsIsDrawnAllTheSame(t *testing.T) {
+	s, err := Load(storyScenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(s, Options{Record: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Trace.Events {
+		e := &r.Trace.Events[i]
+		e.Text, e.ID = e.Text+"\x1b[31m\n", e.ID*7
+		e.State, e.Message, e.Write, e.Entry, e.Client = nil, nil, nil, nil, nil
+		if i%2 == 0 {
+			e.Node = "S\x00" + strings.Repeat("ö", 200)
+		}
+	}
+	checkStyle(t, "diagram", r.Trace.Diagram(Style{ASCII: true}), Style{ASCII: true})
+	checkStyle(t, "transcript", strings.Split(r.Trace.Transcript(Style{ASCII: true}), "\n"), Style{ASCII: true})
+	(&Trace{}).Diagram(Style{})
+	(&Trace{}).Transcript(Style{})
+}
+
+// picture runs a scenario and draws it.
+func picture(t *testing.T, text string) string {
+	t.Helper()
+	s, err := Parse("test.txt", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(s, Options{Record: true})
+	if err != nil || r.Failure != nil {
+		t.Fatal(err, r.Failure)
+	}
+	return strings.Join(r.Trace.Diagram(Style{}), "\n")
+}
+
+func TestAPictureShowsClocksCutsLossesAndCrashes(t *testing.T) {
+	got := picture(t, `# A bit of everything
+nodes 5
+clock S2 rate=1.5
+timeout S1
+until leader S1
+A: acquire door lease=1s
+until A granted
+cut S1 S2 | S3 S4 S5
+B: acquire gate lease=1s
+run 1s
+heal
+until converged
+crash S2
+run 500ms
+restart S2
+run 200ms
+`)
+	for _, want := range []string{
+		"S2×1.5", "★t1", "░░┃░░", "✕", "█ A #1", "✂ S1 S2 | S3 S4 S5", "steps down", "S2 loses power",
+		"S2 restarts with entries", "(own clock ", "heartbeats and replies", "Grant B gate",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in the picture:\n%s", want, got)
+		}
+	}
+}
+
+func TestAnElectionThatIsSteppedByHandIsInOrder(t *testing.T) {
+	got := picture(t, `# By hand
+nodes 3
+manual
+timeout S1
+deliver S1->S2 vote
+deliver S2->S1 vote-reply
+expect leader S1
+propose S1 hello
+deliver all
+`)
+	lines := strings.Split(got, "\n")
+	for i, want := range []string{
+		"all rules on", " event ", "S1 asks for votes and wins term 1", `S1 proposes → "hello"`, `committed: "hello"`,
+	} {
+		if i >= len(lines) || !strings.Contains(lines[i], want) {
+			t.Fatalf("line %d should say %q:\n%s", i+1, want, got)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ticketing/raft"
+)
+
+// This file rebuilds every node from a trace's lines alone and compares it with the world that
+// wrote them. That docs/trace.md tells outsiders how to do the same is tested in docs.
+
+// rebuilt is a node as the trace has it.
+type rebuilt struct {
+	up      bool
+	boot    int64 // the event that started it
+	state   StateRecord
+	log     []EntryRecord
+	applied raft.Index
+	hash    string
+	writes  []rebuiltWrite // handed out and not yet on the disk, oldest first
+	disk    rebuiltDisk
+	torn    bool // the last crash was, so the disk may hold more than was reported
+}
+
+type rebuiltDisk struct {
+	term raft.Term
+	vote raft.ServerID
+	log  []EntryRecord
+}
+
+type rebuiltWrite struct {
+	WriteRecord
+	entries []EntryRecord
+	done    bool
+}
+
+func termsIn(log []EntryRecord) (terms []raft.Term) {
+	for _, e := range log {
+		terms = append(terms, e.Term)
+	}
+	return terms
+}
+
+// store is what a write does to a log.
+func store(log, entries []EntryRecord) []EntryRecord {
+	if len(entries) == 0 {
+		return log
+	}
+	return append(slices.Clone(log[:entries[0].Index-1]), entries...)
+}
+
+// follow takes an event of the node. It returns what does not fit.
+func (n *rebuilt) follow(e *Event) string {
+	switch e.Kind {
+	case KindStart, KindRestart:
+		problem := ""
+		if last := len(n.disk.log); e.Kind == KindRestart && (e.State.Term != n.disk.term || e.State.Vote != n.disk.vote ||
+			int(e.State.Last) != last || last > 0 && e.State.LastTerm != n.disk.log[last-1].Term) {
+			problem = fmt.Sprintf("the disk had term %d, vote %d and %d entries", n.disk.term, n.disk.vote, last)
+		}
+		*n = rebuilt{up: true, boot: e.ID, state: *e.State, disk: rebuiltDisk{term: e.State.Term, vote: e.State.Vote}}
+		return problem
+	case KindCrash, KindStop: // what a torn crash keeps of the writes follows as synced
+		n.up, n.torn = false, e.Text == "torn"
+	case KindAppend:
+		if int(e.Entry.Index) > len(n.log)+1 {
+			return fmt.Sprintf("entry %d behind a log of %d", e.Entry.Index, len(n.log))
+		}
+		n.log = store(n.log, []EntryRecord{*e.Entry})
+		if e.Cause == n.boot {
+			n.disk.log = n.log
+		}
+	case KindState:
+		n.state = *e.State
+		lastTerm := raft.Term(0)
+		if len(n.log) > 0 {
+			lastTerm = n.log[len(n.log)-1].Term
+		}
+		if int(e.State.Last) != len(n.log) || e.State.LastTerm != lastTerm {
+			return fmt.Sprintf("the log has %d entries, the last of term %d", len(n.log), lastTerm)
+		}
+	case KindWrite:
+		w := rebuiltWrite{WriteRecord: *e.Write}
+		if w.First > 0 {
+			w.entries = n.log[w.First-1 : w.Last]
+		}
+		n.writes = append(n.writes, w)
+	case KindSaved, KindSynced:
+		return n.saved(e.Write)
+	case KindApply:
+		n.applied++
+		n.hash = e.Entry.Hash
+		if was := n.log[n.applied-1]; e.Entry.Index != n.applied || e.Entry.Term != was.Term {
+			return fmt.Sprintf("entry %d of term %d is applied where %d of term %d stands", e.Entry.Index, e.Entry.Term, n.applied, was.Term)
+		}
+	}
+	return ""
+}
+
+func (n *rebuilt) saved(w *WriteRecord) string {
+	for i := range n.writes {
+		n.writes[i].done = n.writes[i].done || n.writes[i].Seq == w.Seq
+	}
+	for len(n.writes) > 0 && n.writes[0].done {
+		first := n.writes[0]
+		n.writes = n.writes[1:]
+		n.disk = rebuiltDisk{first.Term, first.Vote, store(n.disk.log, first.entries)}
+	}
+	if w.Term != n.disk.term || w.Vote != n.disk.vote || int(w.Last) != len(n.disk.log) {
+		return fmt.Sprintf("the disk has term %d, vote %d, %d entries", n.disk.term, n.disk.vote, len(n.disk.log))
+	}
+	return ""
+}
+
+// rebuild goes through a trace. It returns the nodes as they are at the end, and what does not fit.
+func rebuild(trace *Trace) (nodes map[string]*rebuilt, problems []string) {
+	nodes = map[string]*rebuilt{}
+	for _, name := range trace.Header.Nodes {
+		nodes[name] = &rebuilt{}
+	}
+	last := Time(0)
+	for i := range trace.Events {
+		e := &trace.Events[i]
+		report := func(problem string) {
+			if problem != "" {
+				problems = append(problems, fmt.Sprintf("event %d, %s of %s: %s", e.ID, e.Kind, e.Node, problem))
+			}
+		}
+		if e.ID != int64(i)+1 || e.Cause >= e.ID || e.Cause < 0 || e.At < last {
+			report(fmt.Sprintf("it stands at %d, its cause is %d, it is after %s", i+1, e.Cause, last))
+			continue
+		}
+		last = e.At
+		report(arrival(trace, e))
+		if n := nodes[e.Node]; n != nil {
+			report(n.follow(e))
+		}
+	}
+	return nodes, problems
+}
+
+// arrival checks that what arrives, or is lost, is what was sent.
+func arrival(trace *Trace, e *Event) string {
+	switch e.Kind {
+	case KindReceive, KindLost, KindResource:
+	case KindAnswer:
+		if e.Client.Status == stateNothing {
+			return "" // nothing came: it has no token to use
+		}
+	default:
+		return ""
+	}
+	if e.Cause == 0 {
+		return "nobody sent it"
+	}
+	sent := &trace.Events[e.Cause-1]
+	if linkOf(sent) == "" {
+		return fmt.Sprintf("its cause is a %s", sent.Kind)
+	}
+	if e.Message != nil && !cmp.Equal(e.Message, sent.Message) {
+		return "another message was sent: " + cmp.Diff(sent.Message, e.Message)
+	}
+	if c := e.Client; c != nil && (c.Op != sent.Client.Op || c.Key != sent.Client.Key || c.Seq != sent.Client.Seq ||
+		c.Attempt != sent.Client.Attempt || c.Token != sent.Client.Token) {
+		return "something else was sent: " + cmp.Diff(sent.Client, c)
+	}
+	return ""
+}
+
+// compare looks for differences between a node and what was rebuilt of it.
+func (n *rebuilt) compare(is *node) string {
+	want := rebuiltDisk{is.disk.durable.Term, is.disk.durable.VotedFor, nil}
+	got := rebuiltDisk{n.disk.term, n.disk.vote, nil}
+	switch {
+	case n.up != is.alive:
+		return fmt.Sprintf("it is alive: %v", is.alive)
+	case !n.torn && (got.term != want.term || got.vote != want.vote || !sameLog(n.disk.log, is.disk.durable.Entries)):
+		return fmt.Sprintf("its disk has term %d, vote %d, log %v, rebuilt %d, %d, %v",
+			want.term, want.vote, is.disk.durable.Entries, got.term, got.vote, termsIn(n.disk.log))
+	case !n.up:
+		return ""
+	case n.state != *stateRecord(is.status):
+		return cmp.Diff(*stateRecord(is.status), n.state)
+	case !sameLog(n.log, is.replica.Core().Entries(1, is.status.LastIndex)):
+		return fmt.Sprintf("its log is not %v", termsIn(n.log))
+	case n.applied > 0 && n.hash != strconv.FormatUint(is.replica.Table().Hash(), 16):
+		return "its table has another hash"
+	}
+	return ""
+}
+
+func sameLog(log []EntryRecord, entries []raft.Entry) bool {
+	return slices.EqualFunc(log, entries, func(a EntryRecord, b raft.Entry) bool {
+		return a.Index == b.Index && a.Term == b.Term && a.Command == string(b.Command)
+	})
+}
+
+// throughAFile writes a trace and reads it again.
+func throughAFile(t *testing.T, trace *Trace) *Trace {
+	t.Helper()
+	var file bytes.Buffer
+	n, err := trace.WriteTo(&file)
+	if err != nil || n != int64(file.Len()) {
+		t.Fatalf("%d bytes counted, %d written, %v", n, file.Len(), err)
+	}
+	again, err := ReadTrace(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// checkRebuild compares a world with what its trace says.
+func checkRebuild(t *testing.T, w *World) {
+	t.Helper()
+	nodes, problems := rebuild(throughAFile(t, w.trace))
+	for _, n := range w.nodes {
+		if problem := nodes[string(n.name)].compare(n); problem != "" {
+			problems = append(problems, fmt.Sprintf("at the end, %s: %s", n.name, problem))
+		}
+	}
+	for _, problem := range problems {
+		t.Errorf("%s, seed %d: %s", w.trace.Header.Scenario, w.seed, problem)
+	}
+}
+
+func prepared(t *testing.T, s *Scenario) *World {
+	t.Helper()
+	w, err := prepareRun(s, Options{Record: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestEveryScenariosTraceRebuildsItsWorld(t *testing.T) {
+	for _, s := range Library() {
+		w := prepared(t, s)
+		if err := w.play(s, false); err != nil {
+			t.Fatalf("%s: %v %v", s.Name, err, w.broken)
+		}
+		checkRebuild(t, w)
+	}
+}
+
+// Half way through and at the end: half way, nodes are down and writes under way.
+func TestARandomRunsTraceRebuildsItsWorld(t *testing.T) {
+	for seed := uint64(1); seed <= 60; seed++ {
+		s, err := Plan(seed, "harsh", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := prepared(t, s)
+		if err := w.start(); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range s.Lines {
+			if _, ok := line.Command.(RunFor); ok {
+				w.advance(chaosEnd / 2)
+				checkRebuild(t, w)
+			}
+			if err := w.do(line.Command); err != nil || w.halted {
+				t.Fatal(err, w.broken)
+			}
+		}
+		checkRebuild(t, w)
+	}
+}
+
+func TestAWorldThatDiffersFromItsTraceIsNoticed(t *testing.T) {
+	for what, change := range map[string]func(n *node){
+		"term":  func(n *node) { n.status.Term++ },
+		"disk":  func(n *node) { n.disk.durable.VotedFor = 3 },
+		"log":   func(n *node) { n.disk.durable.Entries = n.disk.durable.Entries[1:] },
+		"alive": func(n *node) { n.alive = false },
+	} {
+		w := played(t, busy)
+		change(w.nodes[1])
+		nodes, _ := rebuild(w.trace)
+		if nodes["S2"].compare(w.nodes[1]) == "" {
+			t.Errorf("another %s was not noticed", what)
+		}
+	}
+}
+
+func TestATraceIsReadAsItWasWritten(t *testing.T) {
+	w := played(t, busy)
+	if diff := cmp.Diff(w.trace, throughAFile(t, w.trace)); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+}
+
+func TestATraceThatIsNoneIsRefused(t *testing.T) {
+	good := `{"schema":"ticketing-trace","version":1,"seed":"1","without":[],"nodes":[],"clients":[]}` + "\n"
+	for _, text := range []string{
+		"", "{", `{"schema":"other","version":1}`, `{"schema":"ticketing-trace","version":2}`, good + `{"id":`, good + `{"id":"x"}`,
+	} {
+		if _, err := ReadTrace(bytes.NewReader([]byte(text))); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+	if trace, err := ReadTrace(bytes.NewReader([]byte(good))); err != nil || len(trace.Events) != 0 {
+		t.Errorf("a header alone: %v", err)
+	}
+}

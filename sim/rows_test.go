@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The behaviours that the field's implementations are known to get right or wrong have ids: P from
+// the paper's tests, E elections, R replication, C crashes, L locks. Each that concerns what is
+// built is named by the test or the scenario that shows it.
+func TestEveryKnownBehaviourIsShownSomewhere(t *testing.T) {
+	const wanted = `
+		P01 P02 P03 P04 P05 P06 P07 P08 P09 P10 P11 P12 P13 P14 P15 P16 P17 P18 P19 P20 P22 P24 P25 P26
+		E01 E02 E03 E06 E07 R01 R02 R03 R04 R05 R12 R13 R14 R16 R17 R18 R19 C02 C07 C08 C12 C13
+		L01 L02 L03 L04 L05 L09 L11 L12 L16 L17`
+	var shown strings.Builder
+	for _, pattern := range []string{"../raft/*_test.go", "../fsm/*_test.go", "skew_test.go", "scenarios/*.txt"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown.Write(text)
+		}
+	}
+	named := map[string]bool{}
+	for _, id := range regexp.MustCompile(`\b[PERCL][0-9]{2}\b`).FindAllString(spread(shown.String()), -1) {
+		named[id] = true
+	}
+	for _, id := range strings.Fields(wanted) {
+		if !named[id] {
+			t.Errorf("no test and no scenario names %s", id)
+		}
+	}
+}
+
+// spread writes P01–P03 as P01 P02 P03.
+func spread(text string) string {
+	ranges := regexp.MustCompile(`\b([PERCL])([0-9])([0-9])[–-]([PERCL]?)([0-9])([0-9])\b`)
+	return ranges.ReplaceAllStringFunc(text, func(s string) string {
+		m := ranges.FindStringSubmatch(s)
+		from, to := int(m[2][0]-'0')*10+int(m[3][0]-'0'), int(m[5][0]-'0')*10+int(m[6][0]-'0')
+		var ids []string
+		for ; from <= to; from++ {
+			ids = append(ids, m[1]+string(rune('0'+from/10))+string(rune('0'+from%10)))
+		}
+		return strings.Join(ids, " ")
+	})
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestTheStoryNamesTheLineThatIsTheGuard(t *testing.T) {
+	source, err := os.ReadFile("../fsm/table.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(source)) {
+		if strings.TrimSpace(line) == storyLine {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("fsm/table.go has the line %q %d times; the story tells people to delete it", storyLine, found)
+	}
+}
+
+func TestTheStoryFitsAScreen(t *testing.T) {
+	for _, o := range []Style{{}, {ASCII: true}, {Color: true}} {
+		text, held, err := Story(o)
+		if err != nil || !held {
+			t.Fatalf("held %v, %v", held, err)
+		}
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		if len(lines) > 30 {
+			t.Errorf("%+v: %d lines", o, len(lines))
+		}
+		checkStyle(t, "the story", lines, o)
+	}
+}
+
+// What the story claims, looked up in the traces and not in its words.
+func TestTheStoryIsTrue(t *testing.T) {
+	scenario, err := Load(storyScenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		without  []string
+		writes   string // that the resource took or refused, in order
+		overlaps int
+	}{
+		{nil, "B2:written B2:written", 0},
+		{[]string{storyRule}, "B2:written C3:written B2:refused", 1},
+	} {
+		r, err := Run(scenario, Options{Record: true, KeepGoing: true, Without: c.without})
+		if err != nil {
+			t.Fatal(err)
+		}
+		overlaps := r.Trace.overlaps()
+		var writes []string
+		for _, e := range r.Trace.Events {
+			if e.Kind != KindResource {
+				continue
+			}
+			writes = append(writes, fmt.Sprintf("%s%d:%s", e.Client.Client, e.Client.Token, e.Client.Status))
+			if len(overlaps) > 0 && (e.At < overlaps[0].from || e.At > overlaps[0].to) {
+				t.Errorf("without %v: %s writes at %s, when B and C do not both believe", c.without, e.Client.Client, e.At)
+			}
+		}
+		if got := strings.Join(writes, " "); got != c.writes {
+			t.Errorf("without %v: the writes are %s, want %s", c.without, got, c.writes)
+		}
+		if len(overlaps) != c.overlaps || r.Held() != (c.without == nil) {
+			t.Errorf("without %v: held %v, overlaps %v", c.without, r.Held(), overlaps)
+		}
+	}
+}

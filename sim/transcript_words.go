@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// input says what a moment began with.
+func (w *scribe) input(m *moment) string {
+	switch m.Kind {
+	case KindStart, KindRestart:
+		return w.starts(m)
+	case KindCommand:
+		return m.Text
+	case KindElectionTimeout:
+		return "election timer fires"
+	case KindHeartbeatTimeout:
+		return "heartbeat timer fires"
+	case KindSaved:
+		return "the write is on disk"
+	case KindWake:
+		return "reads its clock"
+	case KindCrash:
+		return strings.TrimSpace("loses power " + m.Text)
+	case KindPause:
+		return "stops running"
+	case KindResume:
+		return "goes on"
+	case KindLost:
+		return w.loses(m.Event)
+	case KindReceive:
+		if m.Message != nil {
+			return w.receives(m.message())
+		}
+		return "receives " + requestWords(m.asked())
+	case KindRequest, KindAnswer, KindDisconnect, KindResource:
+		return w.clients(m)
+	}
+	return ""
+}
+
+func (w *scribe) starts(m *moment) string {
+	s := m.state()
+	w.states[m.Node] = *s
+	words := "starts"
+	if m.Kind == KindRestart {
+		words = "restarts"
+	}
+	words += fmt.Sprintf(" in term %d", s.Term)
+	if s.Vote != 0 {
+		words += ", vote " + serverText(s.Vote)
+	}
+	switch {
+	case s.Last == 0:
+		words += ", with an empty log"
+	default:
+		words += fmt.Sprintf(", with entries %s, the last of term %d", span(1, s.Last), s.LastTerm)
+	}
+	if m.Text != "" {
+		words += "; " + m.Text
+	}
+	return words
+}
+
+func (w *scribe) receives(r *MessageRecord) string {
+	switch r.Kind {
+	case messageVote.String():
+		words := fmt.Sprintf("receives vote request from %s, term %d", r.From, r.Term)
+		if r.LastIndex > 0 {
+			words += fmt.Sprintf(", whose log ends at %d of term %d", r.LastIndex, r.LastTerm)
+		}
+		return words
+	case messageVoteReply.String():
+		if r.Granted {
+			return "receives the vote of " + r.From
+		}
+		return fmt.Sprintf("receives a refusal from %s, term %d", r.From, r.Term)
+	case messageAppend.String():
+		if len(r.Entries) == 0 {
+			return fmt.Sprintf("receives heartbeat from %s, commit %d", r.From, r.Commit)
+		}
+		return fmt.Sprintf("receives append from %s: %s (%s)", r.From,
+			count(len(r.Entries), "entry", "entries"), entriesWords(r.Entries))
+	case messageAppendReply.String():
+		if r.Success {
+			key := [2]string{r.To, r.From}
+			w.match[key] = max(w.match[key], r.Match)
+			return fmt.Sprintf("hears that %s has %s", r.From, upTo(r.Match))
+		}
+		return fmt.Sprintf("hears that %s does not match at %d", r.From, r.PrevIndex)
+	}
+	return fmt.Sprintf("receives %s from %s", r.Kind, r.From)
+}
+
+func upTo(match raft.Index) string {
+	if match == 0 {
+		return "nothing yet"
+	}
+	return span(1, match)
+}
+
+// entriesWords lists entries with their commands, the last of many only by their number.
+func entriesWords(entries []EntryRecord) string {
+	const most = 4
+	var words []string
+	for _, e := range entries[:min(len(entries), most)] {
+		words = append(words, fmt.Sprintf("%d %s", e.Index, commandWords(e)))
+	}
+	if more := len(entries) - most; more > 0 {
+		words = append(words, fmt.Sprintf("… %d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+// commandWords writes a command with its owner, without the numbers that only machines need.
+func commandWords(entry EntryRecord) string {
+	e, err := fsm.Decode([]byte(entry.Command))
+	switch {
+	case err != nil:
+		return strconv.Quote(entry.Command)
+	case e.Kind == fsm.Noop && e.Text == "":
+		return "no-op"
+	case e.Owner == "":
+		return strings.TrimPrefix(entry.Command, "- ")
+	}
+	_, command, _ := strings.Cut(entry.Command, `" `)
+	return e.Owner + ": " + command
+}
+
+func (w *scribe) loses(e *Event) string {
+	r := e.message()
+	what := r.Kind + " from " + r.From
+	if e.Client != nil {
+		what = requestWords(e.asked())
+	}
+	return fmt.Sprintf("loses %s (%s)", what, e.Text)
+}
+
+// requestWords names a client's message.
+func requestWords(c *ClientRecord) string {
+	words := c.Client + ": " + c.Op
+	if c.Token != 0 {
+		words += " " + strconv.FormatUint(c.Token, 10)
+	}
+	return words + " " + c.Key
+}
+
+func (w *scribe) clients(m *moment) string {
+	c := m.asked()
+	switch m.Kind {
+	case KindRequest:
+		if c.Server == "" {
+			return fmt.Sprintf("writes to what %s guards, with token %d", c.Key, c.Token)
+		}
+		words := fmt.Sprintf("asks %s: %s %s", c.Server, c.Op, c.Key)
+		if c.Token != 0 {
+			words += fmt.Sprintf(", token %d", c.Token)
+		}
+		if c.LeaseMS != 0 {
+			words += fmt.Sprintf(", lease %d ms", c.LeaseMS)
+		}
+		return words
+	case KindDisconnect:
+		return "leaves " + c.Server + " before it is answered"
+	case KindResource:
+		if c.Status == stateRefused {
+			return fmt.Sprintf("the resource refuses %s's write with token %d: it has seen %d [%s]",
+				c.Client, c.Token, c.High, m.Rule)
+		}
+		return fmt.Sprintf("the resource takes %s's write with token %d; before, it had seen %d [%s]",
+			c.Client, c.Token, c.High, m.Rule)
+	}
+	if m.Text == "" {
+		return "has no token for " + c.Key + ", and sends nothing"
+	}
+	words := "hears from " + c.Server + ": " + m.Text
+	if m.Text == stateGranted {
+		words += fmt.Sprintf(", token %d; believes to hold %s until its clock reads %s",
+			c.Token, c.Key, exactMillis(Time(c.Until)))
+	}
+	return words
+}
