@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"ticketing/sim"
+)
+
+// searchFlags are shared by explore and replay, so that a failure's replay command says all that
+// matters.
+type searchFlags struct {
+	faults, without string
+	nodes           int
+}
+
+func (s *searchFlags) define(f *flag.FlagSet) {
+	f.StringVar(&s.faults, "faults", "harsh", "mild or harsh")
+	f.IntVar(&s.nodes, "nodes", 0, "the number of servers, 1 to 9; 0 lets each seed choose 3 or 5")
+	f.StringVar(&s.without, "without", "", "take `RULE,…` away: "+strings.Join(sim.RuleNames(), ","))
+}
+
+func (s *searchFlags) search() (sim.Search, error) {
+	without, err := rules(s.without)
+	if err != nil {
+		return sim.Search{}, err
+	}
+	search := sim.Search{Faults: s.faults, Nodes: s.nodes, Without: without}
+	if _, err := sim.Plan(1, s.faults, s.nodes); err != nil {
+		return sim.Search{}, misuse("%v", err)
+	}
+	return search, nil
+}
+
+// replayCommand is the command that runs a seed of the search again.
+func (s *searchFlags) replayCommand(seed uint64) string {
+	words := fmt.Sprintf("raftsim replay -seed %d -faults %s", seed, s.faults)
+	if s.nodes != 0 {
+		words += fmt.Sprintf(" -nodes %d", s.nodes)
+	}
+	if s.without != "" {
+		words += " -without " + s.without
+	}
+	return words
+}
+
+// explore runs many seeds.
+func explore(ctx context.Context, c *call) error {
+	var l look
+	var shared searchFlags
+	var seeds string
+	var lasting time.Duration
+	var jobs int
+	var asJSON bool
+	err := c.parse("explore", "[flags]", func(f *flag.FlagSet) {
+		l.define(f)
+		shared.define(f)
+		f.StringVar(&seeds, "seeds", "", "the seeds `A-B`, both included; 1-1000 unless -for is given")
+		f.DurationVar(&lasting, "for", 0, "go on for `DUR` from seed 1, or from A with -seeds A-")
+		f.IntVar(&jobs, "j", 0, "how many runs at a time; 0 is one a core. The findings do not depend on it")
+		f.BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
+	})
+	if err != nil {
+		return err
+	}
+	if c.flags.NArg() != 0 {
+		return misuse("explore takes flags only, not %q", c.flags.Arg(0))
+	}
+	search, err := shared.search()
+	if err != nil {
+		return err
+	}
+	if search.From, search.To, err = seedRange(seeds, lasting); err != nil {
+		return err
+	}
+	if lasting < 0 || jobs < 0 {
+		return misuse("-for and -j must not be negative")
+	}
+	search.For, search.Jobs = lasting, jobs
+	meter := newMeter(c, search)
+	search.Progress = meter.tick
+	begun := time.Now()
+	findings, err := search.Explore(ctx)
+	meter.clear()
+	if err != nil {
+		return err
+	}
+	c.broken = findings.Failed != nil
+	c.cut = findings.Failed == nil && (ctx.Err() != nil || findings.Seeds == 0)
+	findings.Cut = c.cut
+	if asJSON {
+		return printJSON(c, &shared, findings)
+	}
+	c.printFindings(&l, &shared, search, findings, time.Since(begun))
+	return nil
+}
+
+// seedRange reads A-B, A- or N.
+func seedRange(text string, lasting time.Duration) (from, to uint64, err error) {
+	if text == "" {
+		if lasting > 0 {
+			return 1, 0, nil
+		}
+		return 1, 1000, nil
+	}
+	a, b, isRange := strings.Cut(text, "-")
+	if !isRange {
+		b = a
+	}
+	from, err1 := strconv.ParseUint(a, 10, 64)
+	to, err2 := strconv.ParseUint(b, 10, 64)
+	if isRange && b == "" && lasting > 0 {
+		to, err2 = 0, nil
+	}
+	endless := isRange && b == ""
+	if err1 != nil || err2 != nil || from == 0 || !endless && to < from {
+		return 0, 0, misuse("-seeds %q: expected A-B with 1 ≤ A ≤ B, or A- together with -for", text)
+	}
+	return from, to, nil
+}
+
+// meter is the progress line on a terminal.
+type meter struct {
+	c      *call
+	search sim.Search
+	begun  time.Time
+	shown  time.Time
+}
+
+func newMeter(c *call, s sim.Search) *meter {
+	return &meter{c: c, search: s, begun: time.Now()}
+}
+
+func (m *meter) tick(f *sim.Findings) {
+	if !isTerminal(m.c) || time.Since(m.shown) < 200*time.Millisecond {
+		return
+	}
+	m.shown = time.Now()
+	rate := float64(f.Seeds) / time.Since(m.begun).Seconds()
+	left := ""
+	if m.search.To != 0 && rate > 0 {
+		seconds := float64(m.search.To-f.Last) / rate
+		left = ", " + time.Duration(seconds*float64(time.Second)).Round(time.Second).String() + " left"
+	}
+	fmt.Fprintf(m.c.err, "\r\x1b[K%d seeds, %.0f a second%s; late Expires that met a newer token: %d",
+		f.Seeds, rate, left, f.Count("expire.newer"))
+}
+
+func (m *meter) clear() {
+	if !m.shown.IsZero() {
+		fmt.Fprint(m.c.err, "\r\x1b[K")
+	}
+}
+
+func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
+	report := map[string]any{
+		"seeds": f.Seeds, "first": f.First, "last": f.Last, "faults": shared.faults, "nodes": shared.nodes,
+		"without": shared.without, "simulated_us": int64(f.SimTime), "events": f.Steps, "counters": f.Counters(),
+		"held": f.Failed == nil && f.Seeds > 0, "complete": !f.Cut,
+	}
+	if r := f.Failed; r != nil {
+		var violated []string
+		for _, v := range r.Unexpected() {
+			violated = append(violated, v.Invariant)
+		}
+		report["violated"], report["replay"] = violated, shared.replayCommand(r.Seed)
+		if r.Failure != nil {
+			report["failure"] = r.Failure.Error()
+		}
+	}
+	enc := json.NewEncoder(c.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(report)
+}
+
+// printFindings says what happened, that it did happen, and what broke.
+func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f *sim.Findings, took time.Duration) {
+	fmt.Fprintf(c.out, "seeds %d-%d, faults %s: %d runs, %.1f cluster-hours simulated, %d events, in %s\n",
+		f.First, max(f.Last, f.First), shared.faults, f.Seeds, float64(f.SimTime)/3.6e9, f.Steps, took.Round(100*time.Millisecond))
+	n := f.Count
+	fmt.Fprintf(c.out, "  Expires applied  %8d: %d ended a tenure, %d met a newer token, %d met a free key (%d proposed bare)\n",
+		n("expire.existed")+n("expire.newer")+n("expire.free"), n("expire.existed"), n("expire.newer"), n("expire.free"), n("expire.bare"))
+	fmt.Fprintf(c.out, "  Grants           %8d granted, %d rejected, %d given back as too late; %d releases, %d not found; %d clean-ups\n",
+		n("grant.granted"), n("grant.rejected"), n("grant.late"), n("release.released"), n("release.not-found"), n("cleanups"))
+	fmt.Fprintf(c.out, "  Elections        %8d campaigns, %d leaders, %d deposed (%d with uncommitted entries), %d logs cut back\n",
+		n("elections"), n("leaders"), n("deposed"), n("deposed.uncommitted"), n("truncations"))
+	fmt.Fprintf(c.out, "  Faults           %8d crashes (%d tore a record), %d pauses, %d cuts, %d messages lost, %d doubled\n",
+		n("crashes"), n("torn"), n("pauses"), n("cuts"), n("lost"), n("duplicated"))
+	fmt.Fprintf(c.out, "  Fenced resource  %8d writes taken, %d refused for an old token\n", n("written"), n("refused"))
+	if f.Cut {
+		fmt.Fprintf(c.out, "INTERRUPTED after %d runs; go on with -seeds %d-…\n", f.Seeds, f.First+uint64(f.Seeds))
+		return
+	}
+	if f.Failed == nil {
+		fmt.Fprintf(c.out, "all %d invariants held after every event\n", len(sim.Invariants()))
+		return
+	}
+	again := shared.replayCommand(f.Failed.Seed)
+	r := f.Failed
+	if recorded, err := search.Run(r.Seed, sim.Options{Record: true}); err == nil {
+		r = recorded // the same run, with its trace
+	}
+	c.verdict(r, l.style(c), again)
+}
+
+// replay runs one seed of the search again.
+func replay(_ context.Context, c *call) error {
+	var l look
+	var shared searchFlags
+	var seed, file string
+	var trace bool
+	err := c.parse("replay", "-seed N [flags]", func(f *flag.FlagSet) {
+		l.define(f)
+		shared.define(f)
+		f.StringVar(&seed, "seed", "", "the seed `N`")
+		f.StringVar(&file, "json", "", "write the trace as JSON lines to `FILE`, - for standard output")
+		f.BoolVar(&trace, "trace", false, "print every event, a line each, instead of the picture")
+	})
+	if err != nil {
+		return err
+	}
+	if c.flags.NArg() != 0 {
+		return misuse("replay takes flags only, not %q", c.flags.Arg(0))
+	}
+	n, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		return misuse("-seed %q: expected the number that a failure printed", seed)
+	}
+	search, err := shared.search()
+	if err != nil {
+		return err
+	}
+	r, err := search.Run(n, sim.Options{Record: true})
+	if err != nil {
+		return err
+	}
+	return c.report(r, l.style(c), file, trace, shared.replayCommand(n))
+}
