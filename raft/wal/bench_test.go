@@ -1,0 +1,79 @@
+package wal
+
+import (
+	"fmt"
+	"testing"
+
+	"ticketing/raft"
+)
+
+// batch makes a write of n entries with commands of 64 bytes.
+func batch(seq uint64, first raft.Index, n int) raft.Write {
+	w := raft.Write{Seq: seq, HardState: raft.HardState{Term: 1, VotedFor: 1}}
+	command := make([]byte, 64)
+	for i := range n {
+		e := raft.Entry{Index: first + raft.Index(i), Term: 1, Command: command}
+		w.Entries = append(w.Entries, e)
+	}
+	return w
+}
+
+// A Save is as fast as the disk's fsync, whatever is in it.
+func BenchmarkSave(b *testing.B) {
+	for _, n := range []int{1, 64} {
+		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {
+			l, _, err := Open(b.TempDir(), Options{Cluster: 1, Server: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close()
+			seq, next := uint64(0), raft.Index(1)
+			for b.Loop() {
+				seq++
+				if err := l.Save(batch(seq, next, n)); err != nil {
+					b.Fatal(err)
+				}
+				next += raft.Index(n)
+			}
+		})
+	}
+}
+
+// The records are made on paper, where a sync costs nothing, and read from files.
+func BenchmarkOpen(b *testing.B) {
+	const entries = 100_000
+	for _, n := range []int{1, 64} {
+		b.Run(fmt.Sprintf("entries=%d/perRecord=%d", entries, n), func(b *testing.B) {
+			dir := b.TempDir()
+			data := appendHeader(nil, header{version, 1, 1, 1, 0})
+			for next := 1; next <= entries; next += n {
+				at, synced := int64(len(data)), int64(len(data))
+				if next == 1 {
+					synced = 0
+				}
+				w := batch(1, raft.Index(next), min(n, entries-next+1))
+				data = appendRecord(data, 1, at, synced, w)
+			}
+			f, err := osDir(dir).Open(segmentName(1), true)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := f.WriteAt(data, 0); err != nil {
+				b.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				l, d, err := Open(dir, Options{Cluster: 1, Server: 1})
+				if err != nil || len(d.Entries) != entries {
+					b.Fatal(len(d.Entries), err)
+				}
+				if err := l.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(entries)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+		})
+	}
+}

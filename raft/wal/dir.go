@@ -1,0 +1,86 @@
+package wal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// A directory is what the log needs of a disk. Names that appear or go are durable after Sync.
+type directory interface {
+	Names() ([]string, error)
+	Read(name string) ([]byte, error)
+	Open(name string, create bool) (file, error) // create: a new file; the name must be free
+	Remove(name string) error
+	Sync() error
+}
+
+// A file is written at given places. What was written, and the length, are durable after Sync.
+type file interface {
+	WriteAt(b []byte, offset int64) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// osDir is a directory of the operating system.
+type osDir string
+
+func (d osDir) Names() ([]string, error) {
+	list, err := os.ReadDir(string(d))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// Read returns a file's bytes. One that is larger than any that this package writes is refused
+// before memory is asked for.
+func (d osDir) Read(name string) ([]byte, error) {
+	path := filepath.Join(string(d), name)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if most := int64(headerSize + 2*maxRecord); info.Size() > most {
+		return nil, fmt.Errorf("%s: %d bytes are more than any segment has (%d)",
+			path, info.Size(), most)
+	}
+	return os.ReadFile(path)
+}
+
+func (d osDir) Open(name string, create bool) (file, error) {
+	flags := os.O_RDWR
+	if create {
+		flags |= os.O_CREATE | os.O_EXCL
+	}
+	f, err := os.OpenFile(filepath.Join(string(d), name), flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (d osDir) Remove(name string) error { return os.Remove(filepath.Join(string(d), name)) }
+
+func (d osDir) Sync() error {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	defer f.Close() // it was open for reading alone
+	return f.Sync()
+}
+
+// makeDir makes the directory if it is not there. Its own name is durable after its parent is
+// synced, which may not have happened to a directory that a crashed process has made.
+func makeDir(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
+		return err
+	}
+	return osDir(filepath.Dir(filepath.Clean(path))).Sync()
+}

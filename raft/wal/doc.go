@@ -1,0 +1,66 @@
+// Package wal is the durable log of a real server: the one package below raft that does IO.
+//
+// # What is promised
+//
+// When [Log.Save] has returned nil, the write is on the disk and every later [Open] returns it. A
+// write is there as a whole or not at all: term, vote and entries are one record with one checksum.
+// Writes survive in order, so what Open returns is the state after some number of them, and after
+// at least all that Save has answered.
+//
+// What Open has returned once it never takes back, though the process that wrote it may have died
+// before it heard from the disk.
+//
+// A record that a power failure cut is dropped at the next Open, and [Log.Recovered] says from
+// where and how much. Damage to anything that was known to be synced is not dropped: Open refuses
+// with a [DamageError] that names the file and the offset, and changes nothing. A server that
+// forgets what it has promised can vote twice; it is better that it stays down.
+//
+// # What the caller owes
+//
+//   - One goroutine at a time. Writes in the order of their sequence numbers, which begin at 1
+//     after every Open as they do after every raft.New.
+//   - An error of Save is final, and so is the log's end: every later Save returns it. The caller
+//     stops its server, as raft's contract says.
+//   - The directory is the log's. A lock keeps a second process out; a stamp in every file keeps
+//     out a server to which it does not belong. Nobody deletes files in it.
+//
+// # What the disk owes
+//
+// Until fsync returns, nothing is certain about what was written: each sector of 512 bytes may be
+// the old one, the new one or, where the file grew, zeros; they reach the disk in any order; the
+// file's length is anything between. The same holds for names in a directory until the directory is
+// fsynced. Once fsync returns, all of it survives a power failure.
+//
+// A sector is written whole or not at all, and writing one does not harm another. Devices that lie
+// about fsync exist; nothing here helps against them.
+//
+// When fsync fails, the kernel may forget that the pages were never written: a second fsync can
+// succeed and mean nothing, and a read shows bytes that are in memory alone. That is why no failed
+// fsync is tried again, and why Open writes the last record it finds once more before it syncs. A
+// directory cannot be written once more; Open takes its word when a later fsync of it succeeds.
+//
+// # How it works
+//
+// The log is a row of files, segments, numbered from 1. Each begins with a header; records follow
+// until the segment has reached [Options.SegmentSize], and then the next begins. Nothing is ever
+// changed in place: an entry at or below the last index replaces that one and all after it, which
+// Open sees when it plays the records back in order.
+//
+// Each record tells the offset in its segment up to which everything was known to be synced when it
+// was written. As Save waits for the disk, that is where the record itself begins; in the first
+// record of a segment, which is written together with the header, it is 0. So any record that can
+// be read vouches for all that is before it, and a later segment vouches for the whole of the
+// earlier ones. When Open meets a record whose checksum is wrong, it looks behind it. If some
+// record there vouches for the damaged place, then that was synced, and it is lost: Open refuses.
+// If none does, the place is the tail of the last write before a crash, which nobody was told
+// about: it is cut off.
+//
+// One case is left, the last record, for which nothing behind it can vouch. Open and [Log.Close]
+// therefore add a record that repeats the term and the vote and changes nothing: a mark. What stays
+// without a voucher is the last write before a crash, between the crash and the next Open; if the
+// disk rots exactly there, it cannot be told from a write that was cut.
+//
+// Reading order: format.go (the bytes), wal.go (Open, Save, Close), load.go (what survived),
+// dir.go (the operations that a disk needs), dump.go. Package storetest states what any store owes,
+// as a suite of cases.
+package wal

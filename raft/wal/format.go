@@ -1,0 +1,206 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"ticketing/raft"
+)
+
+// All numbers are little-endian. A segment begins with a header:
+//
+//	 0  magic, 7 bytes, and the version of the format, 1 byte
+//	 8  the cluster
+//	16  the server
+//	24  the number of this segment, from 1
+//	32  the size of the segment before this one, 0 before the first
+//	40  CRC32C of the bytes before
+//
+// Records follow, each a multiple of 8 bytes long, so that one can be looked for behind a damaged
+// place. A record is a head and a body:
+//
+//	 0  the offset known to be synced when this was written
+//	 8  the length of the body
+//	16  CRC32C of the body, 4 bytes
+//	20  CRC32C of the segment's number, the record's offset and the head so far, 4 bytes
+//	24  the body: term, vote, index of the first entry, number of entries; of each entry the term,
+//	    the length of the command, 4 bytes, and the command; zeros up to a multiple of 8
+//
+// The head has a checksum of its own, for two reasons. A length is not believed, and no memory
+// allocated by it, before it is known to be one. And a head whose body is torn still vouches for
+// what is before it. The checksum covers the place, so that a copy of a record inside a command, or
+// one that the disk put in the wrong place, is not taken for a record.
+const (
+	magic   = "raftwal"
+	version = 1
+
+	headerSize = 48
+	headSize   = 24
+	bodySize   = 32 // of a body without entries
+	entrySize  = 12 // of an entry without its command
+	unit       = 8
+
+	// maxRecord bounds a record and a segment's planned size, and so what Open reads at once.
+	maxRecord = 1 << 30
+)
+
+// checksum is CRC32C, for which processors have an instruction.
+func checksum(parts ...[]byte) (sum uint32) {
+	for _, p := range parts {
+		sum = crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), p)
+	}
+	return sum
+}
+
+// A header says whose a segment is and where it stands.
+type header struct {
+	version  byte
+	cluster  uint64
+	server   raft.ServerID
+	number   uint64
+	previous uint64 // the size of the segment before
+}
+
+func appendHeader(buf []byte, h header) []byte {
+	start := len(buf)
+	buf = append(append(buf, magic...), h.version)
+	for _, n := range []uint64{h.cluster, uint64(h.server), h.number, h.previous} {
+		buf = binary.LittleEndian.AppendUint64(buf, n)
+	}
+	return binary.LittleEndian.AppendUint64(buf, uint64(checksum(buf[start:])))
+}
+
+// readHeader reports whether the data begins with a whole header, of whatever version.
+func readHeader(data []byte) (header, bool) {
+	if len(data) < headerSize || !bytes.HasPrefix(data, []byte(magic)) {
+		return header{}, false
+	}
+	number := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
+	h := header{data[7], number(8), raft.ServerID(number(16)), number(24), number(32)}
+	return h, number(40) == uint64(checksum(data[:40]))
+}
+
+// A head is the part of a record before its body.
+type head struct {
+	synced int64
+	length int64
+	sum    uint32 // of the body
+}
+
+func headChecksum(segment uint64, at int64, head []byte) uint32 {
+	place := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), segment)
+	place = binary.LittleEndian.AppendUint64(place, uint64(at))
+	return checksum(place, head[:20])
+}
+
+// appendRecord appends a write as a record that begins at the given offset of a segment.
+func appendRecord(buf []byte, segment uint64, at, synced int64, w raft.Write) []byte {
+	start := len(buf)
+	buf = append(buf, make([]byte, headSize)...)
+	var first raft.Index
+	if len(w.Entries) > 0 {
+		first = w.Entries[0].Index
+	}
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(w.Term))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(w.VotedFor))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(first))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(len(w.Entries)))
+	for _, e := range w.Entries {
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(e.Term))
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(len(e.Command)))
+		buf = append(buf, e.Command...)
+	}
+	for (len(buf)-start)%unit != 0 {
+		buf = append(buf, 0)
+	}
+	head, body := buf[start:start+headSize], buf[start+headSize:]
+	binary.LittleEndian.PutUint64(head, uint64(synced))
+	binary.LittleEndian.PutUint64(head[8:], uint64(len(body)))
+	binary.LittleEndian.PutUint32(head[16:], checksum(body))
+	binary.LittleEndian.PutUint32(head[20:], headChecksum(segment, at, head))
+	return buf
+}
+
+// recordSize is the length of a write's record.
+func recordSize(w raft.Write) int64 {
+	n := int64(headSize + bodySize)
+	for _, e := range w.Entries {
+		n += entrySize + int64(len(e.Command))
+	}
+	return (n + unit - 1) / unit * unit
+}
+
+// readHead reports whether a head stands at this offset of a segment.
+func readHead(segment uint64, data []byte, at int64) (head, bool) {
+	if at > int64(len(data))-headSize {
+		return head{}, false
+	}
+	b := data[at : at+headSize]
+	h := head{
+		synced: int64(binary.LittleEndian.Uint64(b)),
+		length: int64(binary.LittleEndian.Uint64(b[8:])),
+		sum:    binary.LittleEndian.Uint32(b[16:]),
+	}
+	plausible := h.synced >= 0 && h.synced <= at &&
+		h.length >= bodySize && h.length <= maxRecord && h.length%unit == 0
+	return h, plausible && binary.LittleEndian.Uint32(b[20:]) == headChecksum(segment, at, b)
+}
+
+// readRecord returns the body of the record at this offset and the offset behind it, or what is
+// wrong.
+func readRecord(segment uint64, data []byte, at int64) (body []byte, end int64, problem string) {
+	h, ok := readHead(segment, data, at)
+	if !ok {
+		return nil, 0, "there is no record"
+	}
+	at += headSize
+	if h.length > int64(len(data))-at {
+		return nil, 0, "the record goes on behind the end of the file"
+	}
+	body = data[at : at+h.length]
+	if checksum(body) != h.sum {
+		return nil, 0, "the record's checksum is wrong"
+	}
+	return body, at + h.length, ""
+}
+
+// decode turns a body into a write. As its checksum was right, an error means that whoever wrote it
+// was wrong. The commands are parts of the body.
+func decode(body []byte) (w raft.Write, err error) {
+	number := func(at int) uint64 { return binary.LittleEndian.Uint64(body[at:]) }
+	if len(body) < bodySize {
+		return w, errors.New("the record is too short")
+	}
+	w.Term, w.VotedFor = raft.Term(number(0)), raft.ServerID(number(8))
+	first, count := raft.Index(number(16)), number(24)
+	rest := body[bodySize:]
+	if count > uint64(len(rest)/entrySize) {
+		return w, fmt.Errorf("the record cannot hold the %d entries that it names", count)
+	}
+	if count > 0 {
+		w.Entries = make([]raft.Entry, count)
+	}
+	for i := range w.Entries {
+		if len(rest) < entrySize {
+			return w, fmt.Errorf("entry %d of %d goes on behind the record's end", i+1, count)
+		}
+		e := &w.Entries[i]
+		e.Index, e.Term = first+raft.Index(i), raft.Term(binary.LittleEndian.Uint64(rest))
+		size := uint64(binary.LittleEndian.Uint32(rest[8:]))
+		rest = rest[entrySize:]
+		if size > uint64(len(rest)) {
+			return w, fmt.Errorf("entry %d of %d goes on behind the record's end", i+1, count)
+		}
+		if size > 0 { // a no-op's command is nil, not empty
+			e.Command = rest[:size:size]
+		}
+		rest = rest[size:]
+	}
+	if len(rest) >= unit {
+		return w, fmt.Errorf("%d bytes stand behind the last entry", len(rest))
+	}
+	return w, nil
+}

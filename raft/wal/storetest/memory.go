@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+
+	"ticketing/raft"
+)
+
+// Memory is the plainest disk with a store on it: a list of writes. A write survives whole or not
+// at all, which counts as one byte and one sector.
+type Memory struct {
+	synced   []record
+	unsynced *record
+	failing  int // the operation, counted from now on, that fails
+}
+
+type record struct {
+	raft.Write
+	damaged bool
+}
+
+// NewMemory returns an empty one.
+func NewMemory() *Memory { return &Memory{} }
+
+// operation is one that can fail.
+func (m *Memory) operation() error {
+	m.failing--
+	if m.failing == 0 {
+		return errors.New("the disk failed, as it was told to")
+	}
+	return nil
+}
+
+// put writes one record and syncs it.
+func (m *Memory) put(w raft.Write) error {
+	if err := m.operation(); err != nil {
+		return err
+	}
+	m.unsynced = &record{Write: w}
+	if err := m.operation(); err != nil {
+		return err
+	}
+	m.synced, m.unsynced = append(m.synced, *m.unsynced), nil
+	return nil
+}
+
+// Open returns the state, after it has seen to it that it survives.
+func (m *Memory) Open() (Store, raft.Durable, error) {
+	var d raft.Durable
+	for i, r := range m.synced {
+		if r.damaged {
+			return nil, d, fmt.Errorf("record %d is damaged", i)
+		}
+	}
+	if m.unsynced != nil {
+		if err := m.put(m.unsynced.Write); err != nil {
+			return nil, d, err
+		}
+	}
+	for _, r := range m.synced {
+		Apply(&d, r.Write)
+	}
+	return &memoryStore{disk: m}, d, nil
+}
+
+// Crash loses the record that is not synced, or keeps it.
+func (m *Memory) Crash(choose func(Unsynced) Survivors) {
+	u := Unsynced{}
+	if m.unsynced != nil {
+		u = Unsynced{Bytes: 1, Sectors: 1}
+	}
+	s := choose(u)
+	if m.unsynced != nil && (s.Prefix > 0 || len(s.Sectors) > 0 && s.Sectors[0]) {
+		m.synced = append(m.synced, record{Write: m.unsynced.Write})
+	}
+	m.unsynced, m.failing = nil, 0
+}
+
+// Fail makes the nth operation from now on fail.
+func (m *Memory) Fail(nth int) { m.failing = nth }
+
+// Damage damages a record, or repairs it.
+func (m *Memory) Damage(i, nth int) (names []string, ok bool) {
+	if i >= len(m.synced) || nth > 0 {
+		return nil, false
+	}
+	m.synced[i].damaged = !m.synced[i].damaged
+	return []string{fmt.Sprintf("record %d", i)}, true
+}
+
+type memoryStore struct {
+	disk *Memory
+	err  error
+}
+
+func (s *memoryStore) Save(w raft.Write) error {
+	if s.err == nil {
+		s.err = s.disk.put(w)
+	}
+	return s.err
+}
+
+func (s *memoryStore) Close() error { return nil }
