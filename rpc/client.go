@@ -1,0 +1,218 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/rpc"
+	"slices"
+	"sync"
+	"time"
+
+	"ticketing/fsm"
+)
+
+// Errors of a Client. Those returned wrap one of them, or say what was wrong with the arguments;
+// with them may come the context's.
+var (
+	ErrHeld           = errors.New("the lock is held")
+	ErrNotHeld        = errors.New("the lock is not held, or not any more")
+	ErrUnknownOutcome = errors.New("it is not known whether the request was carried out")
+	ErrNoLeader       = errors.New("no leader was found; nothing was done")
+	ErrClosed         = errors.New("the client is closed")
+	ErrInvalid        = errors.New("the server refuses the request")
+)
+
+// Options describes a client.
+type Options struct {
+	Owner string // a label that others see beside its locks; decides nothing
+}
+
+const (
+	dialTimeout  = 500 * time.Millisecond
+	writeTimeout = 2 * time.Second
+	replyTimeout = 2 * time.Second // for what a server answers at once
+	leastPause   = 20 * time.Millisecond
+	mostPause    = 300 * time.Millisecond
+	maxIdle      = 8 // connections
+)
+
+// Client takes locks for a program. It starts with Dial. All methods may be called at the same
+// time.
+type Client struct {
+	addrs   []string
+	options Options
+	id      fsm.ClientID // drawn, so that no two are the same
+	ctx     context.Context
+	close   context.CancelFunc
+
+	mu     sync.Mutex
+	seq    uint64
+	leader string // whom it believes to lead; "" if it does not know
+	turn   int    // whom to ask next then
+	idle   []*link
+	locks  map[*Lock]bool // whose Done is open
+	active sync.WaitGroup // calls of methods
+	closed bool
+}
+
+// link is a connection to a server. While a request is on it nobody else uses it: closing it is how
+// a request is cancelled.
+type link struct {
+	*rpc.Client
+	addr string
+}
+
+// Dial returns a client of the cluster whose servers listen at addrs; some of them suffice. It
+// waits until one can be reached or the context ends.
+func Dial(ctx context.Context, addrs []string, options Options) (*Client, error) {
+	if len(addrs) == 0 {
+		return nil, errors.New("rpc: no address was given")
+	}
+	for _, addr := range addrs {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return nil, fmt.Errorf("rpc: the address %q is not host:port: %w", addr, err)
+		}
+	}
+	c := &Client{
+		addrs: slices.Clone(addrs), options: options, id: fsm.ClientID(rand.Uint64() | 1),
+		turn: rand.IntN(len(addrs)), locks: map[*Lock]bool{},
+	}
+	c.ctx, c.close = context.WithCancel(context.Background())
+	l, err := c.connect(ctx)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	c.release(l)
+	return c, nil
+}
+
+// Close closes the connections and waits for calls to return. Locks are not given back: each stays
+// until its lease is over, though its Done is closed now.
+func (c *Client) Close() {
+	c.close()
+	c.mu.Lock()
+	c.closed = true
+	idle, locks := c.idle, c.locks
+	c.idle, c.locks = nil, nil
+	c.mu.Unlock()
+	for _, l := range idle {
+		l.Close()
+	}
+	for l := range locks {
+		l.end(ErrClosed)
+	}
+	c.active.Wait()
+}
+
+// begin starts a method's call: its context ends with the client too.
+func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, ErrClosed
+	}
+	c.active.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		c.active.Done()
+	}, nil
+}
+
+func (c *Client) nextSeq() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seq++
+	return c.seq
+}
+
+// connect returns a connection to the leader, as far as it is known, or to another server.
+func (c *Client) connect(ctx context.Context) (*link, error) {
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		for range c.addrs {
+			addr, l := c.pick()
+			if l != nil {
+				return l, nil
+			}
+			l, err := dial(ctx, addr)
+			if err == nil {
+				return l, nil
+			}
+			c.learn(addr, "")
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("%w: %w (%w)", ErrNoLeader, context.Cause(ctx), err)
+			}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func dial(ctx context.Context, addr string) (*link, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	raw, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &link{rpc.NewClient(newConn(raw, writeTimeout, func() {})), addr}, nil
+}
+
+// sleep pauses for about so long. Its error says that the context ended before a leader was found.
+func sleep(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause/2 + rand.N(pause)):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrNoLeader, context.Cause(ctx))
+	}
+}
+
+// pick returns whom to ask, and a connection if there is one to spare.
+func (c *Client) pick() (string, *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	addr := c.leader
+	if addr == "" {
+		addr = c.addrs[c.turn%len(c.addrs)]
+		c.turn++
+	}
+	i := slices.IndexFunc(c.idle, func(l *link) bool { return l.addr == addr })
+	if i < 0 {
+		return addr, nil
+	}
+	l := c.idle[i]
+	c.idle = slices.Delete(c.idle, i, i+1)
+	return addr, l
+}
+
+// learn notes that a server does not lead, and who does, if it knows.
+func (c *Client) learn(from, leader string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if leader == from {
+		leader = ""
+	}
+	if leader != "" || c.leader == from {
+		c.leader = leader
+	}
+}
+
+// release keeps a connection on which nothing waits for the next call.
+func (c *Client) release(l *link) {
+	c.mu.Lock()
+	if !c.closed && len(c.idle) < maxIdle {
+		c.idle = append(c.idle, l)
+		l = nil
+	}
+	c.mu.Unlock()
+	if l != nil {
+		l.Close()
+	}
+}

@@ -1,0 +1,64 @@
+package rpc
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"ticketing/raft"
+)
+
+// Config is what a node is told once.
+type Config struct {
+	ID      raft.ServerID
+	Addrs   map[raft.ServerID]string // where each server of the cluster listens, this one included
+	Cluster uint64                   // the same on all servers of a cluster, and on no others
+
+	// See raft.Config. 0 stands for 1 s and 100 ms: a shorter wait takes a busy machine for a dead
+	// one.
+	ElectionTimeout, HeartbeatTimeout time.Duration
+
+	Log *slog.Logger // nil stands for slog.Default
+}
+
+const (
+	maxBatch   = 256 // entries in one AppendEntries; an entry has at most some 600 bytes
+	window     = 8   // unanswered AppendEntries with entries at one peer
+	maxWrites  = 2   // unfinished writes with which clients have to wait: one on the disk, one next
+	roomWrites = 64  // more come from peers, who stop at their window, and from timers
+	maxInputs  = 1024
+)
+
+func (c Config) withDefaults() Config {
+	if c.ElectionTimeout == 0 {
+		c.ElectionTimeout = time.Second
+	}
+	if c.HeartbeatTimeout == 0 {
+		c.HeartbeatTimeout = 100 * time.Millisecond
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// raft returns what the core is told. Every process draws its election timeouts anew.
+func (c Config) raft() raft.Config {
+	election := raft.Time(c.ElectionTimeout.Microseconds())
+	seed := rand.Uint64()
+	voters := make([]raft.ServerID, 0, len(c.Addrs))
+	for id := range c.Addrs {
+		voters = append(voters, id)
+	}
+	slices.Sort(voters)
+	return raft.Config{
+		ID: c.ID, Voters: voters,
+		ElectionTimeout:  election,
+		HeartbeatTimeout: raft.Time(c.HeartbeatTimeout.Microseconds()),
+		Jitter: func(i uint64) raft.Time {
+			return raft.Time(rand.New(rand.NewPCG(seed, i)).Int64N(int64(election)))
+		},
+		MaxBatch: maxBatch, Window: window,
+	}
+}

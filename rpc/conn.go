@@ -1,0 +1,88 @@
+package rpc
+
+import (
+	"errors"
+	"net"
+	"time"
+)
+
+// maxMessage is the most bytes in one gob message: a full AppendEntries has a quarter of it.
+const maxMessage = 1 << 20
+
+var errTooLong = errors.New("a message that is too long, or no gob at all")
+
+// conn is a connection that tells when it breaks, does not wait for ever for the other side to
+// read, and takes no message that is longer than maxMessage.
+type conn struct {
+	net.Conn
+	patience time.Duration // for one Write
+	broken   func()        // called at least once when a Read or a Write has failed
+	frames   frames
+}
+
+func newConn(c net.Conn, patience time.Duration, broken func()) *conn {
+	return &conn{Conn: c, patience: patience, broken: broken}
+}
+
+// Read fails as soon as the other side has closed the connection, even while its requests are being
+// worked on, since net/rpc always reads ahead.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == nil && !c.frames.pass(b[:n]) {
+		n, err = 0, errTooLong
+	}
+	if err != nil {
+		c.broken()
+	}
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	err := c.SetWriteDeadline(time.Now().Add(c.patience))
+	n := 0
+	if err == nil {
+		n, err = c.Conn.Write(b)
+	}
+	if err != nil {
+		c.broken()
+	}
+	return n, err
+}
+
+// frames follows the lengths that stand before gob's messages. A gob number below 128 is one byte;
+// a larger one is a byte that tells how many follow, negated, and those, the highest first.
+type frames struct {
+	digits int // of a length, still to come
+	length uint64
+	rest   uint64 // of a message, still to come
+}
+
+// pass reports whether the bytes may go on to the decoder.
+func (f *frames) pass(b []byte) bool {
+	for len(b) > 0 {
+		if f.rest > 0 {
+			n := min(f.rest, uint64(len(b)))
+			f.rest -= n
+			b = b[n:]
+			continue
+		}
+		next := b[0]
+		b = b[1:]
+		switch {
+		case f.digits > 0:
+			f.digits--
+			f.length = f.length<<8 | uint64(next)
+		case next < 128:
+			f.length = uint64(next)
+		default:
+			f.digits, f.length = 256-int(next), 0
+		}
+		if f.digits > 8 || f.digits == 0 && f.length > maxMessage {
+			return false
+		}
+		if f.digits == 0 {
+			f.rest = f.length
+		}
+	}
+	return true
+}

@@ -1,0 +1,216 @@
+package rpc
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"net/rpc"
+	"slices"
+	"sync"
+	"time"
+
+	"ticketing/raft"
+)
+
+// Header is what all of Raft's RPCs and replies carry.
+type Header struct {
+	Cluster  uint64
+	From, To raft.ServerID
+	Term     raft.Term
+}
+
+// The paper's RPCs. gob does not send zero values and leaves what it does not receive as it was:
+// each call needs a reply of its own. A reply of which nothing arrived has the Status Refused.
+type (
+	RequestVoteArgs struct {
+		Header
+		raft.RequestVote
+	}
+	RequestVoteReply struct {
+		Status Status
+		Header
+		raft.RequestVoteReply
+	}
+	AppendEntriesArgs struct {
+		Header
+		raft.AppendEntries
+	}
+	AppendEntriesReply struct {
+		Status Status
+		Header
+		raft.AppendEntriesReply
+	}
+)
+
+// maxCalls is how many calls to one peer may be unanswered: raft's window and as much again for
+// heartbeats.
+const maxCalls = 2 * window
+
+// peer is another server, as this one speaks to it. It has queues and a goroutine of its own, so
+// that one that is slow or silent delays nobody else.
+type peer struct {
+	id      raft.ServerID
+	addr    string
+	appends chan raft.Message // with entries; raft sends again what does not fit
+	latest  chan raft.Message // the newest heartbeat or RequestVote: an older one is worth nothing
+}
+
+func newPeer(id raft.ServerID, addr string) *peer {
+	return &peer{id, addr, make(chan raft.Message, maxCalls), make(chan raft.Message, 1)}
+}
+
+// enqueue is called by the loop alone and never waits.
+func (p *peer) enqueue(m raft.Message) {
+	if a, ok := m.Body.(raft.AppendEntries); ok && len(a.Entries) > 0 {
+		a.Entries = slices.Clone(a.Entries)
+		m.Body = a
+		select {
+		case p.appends <- m:
+		default:
+		}
+		return
+	}
+	select {
+	case <-p.latest:
+	default:
+	}
+	p.latest <- m
+}
+
+// next waits for a message. Entries go first: they are as good as a heartbeat, and a heartbeat that
+// overtakes them would be refused.
+func (p *peer) next(ctx context.Context) (raft.Message, bool) {
+	select {
+	case m := <-p.appends:
+		return m, true
+	default:
+	}
+	select {
+	case m := <-p.appends:
+		return m, true
+	case m := <-p.latest:
+		return m, true
+	case <-ctx.Done():
+		return raft.Message{}, false
+	}
+}
+
+// talk is the peer's goroutine: it connects, again and again. The pauses stay below the election
+// timeout, so that a peer that comes back is not left out of the next election.
+func (n *Node) talk(p *peer) {
+	most := n.config.ElectionTimeout / 2
+	pause := most / 16
+	for n.ctx.Err() == nil {
+		ctx, stop := context.WithTimeout(n.ctx, most)
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", p.addr)
+		stop()
+		if err == nil {
+			pause = most / 16
+			n.converse(p, c)
+		}
+		select {
+		case <-n.ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause/2+1)):
+		}
+		pause = min(2*pause, most)
+	}
+}
+
+// converse sends messages over one connection until a call fails.
+func (n *Node) converse(p *peer, raw net.Conn) {
+	ctx, hangUp := context.WithCancel(n.ctx)
+	client := rpc.NewClient(newConn(raw, n.config.ElectionTimeout, hangUp))
+	// Close before anything waits: it ends the calls, and a write that hangs.
+	closed := context.AfterFunc(ctx, func() { client.Close() }) // nothing is lost by its error
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer func() {
+		hangUp()
+		if closed() {
+			client.Close()
+		}
+	}()
+	for len(p.appends) > 0 {
+		<-p.appends // from before the connection; raft has given it up long since
+	}
+	slots := make(chan struct{}, maxCalls)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		m, ok := p.next(ctx)
+		if !ok {
+			return
+		}
+		call := n.call(client, m)
+		calls.Go(func() {
+			if !n.await(ctx, p, call) {
+				hangUp()
+			}
+			<-slots
+		})
+	}
+}
+
+// call sends one request.
+func (n *Node) call(client *rpc.Client, m raft.Message) *rpc.Call {
+	h, done := Header{n.config.Cluster, m.From, m.To, m.Term}, make(chan *rpc.Call, 1)
+	if body, ok := m.Body.(raft.RequestVote); ok {
+		args := &RequestVoteArgs{h, body}
+		return client.Go("Raft.RequestVote", args, new(RequestVoteReply), done)
+	}
+	body, ok := m.Body.(raft.AppendEntries)
+	if !ok {
+		panic("rpc: a request that has no name")
+	}
+	args := &AppendEntriesArgs{h, body}
+	return client.Go("Raft.AppendEntries", args, new(AppendEntriesReply), done)
+}
+
+// await waits for the reply to a call, and not for long: net/rpc knows no deadlines, and a
+// connection that was cut comes back late and then delivers what nobody wants any more. It returns
+// false if the connection is to be given up.
+func (n *Node) await(ctx context.Context, p *peer, call *rpc.Call) bool {
+	timer := time.NewTimer(n.config.ElectionTimeout)
+	defer timer.Stop()
+	select {
+	case <-call.Done:
+	case <-timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	if call.Error != nil {
+		return false
+	}
+	m, status := replyMessage(call.Reply)
+	if status != OK {
+		return true // it did not want it; it has logged why
+	}
+	if m.From != p.id { // another server at this address
+		n.enter(ctx, n.fromPeers, func() { n.blame(m.From, errWrongSender) })
+		return false
+	}
+	n.enter(ctx, n.fromPeers, func() {
+		if err := n.replica.Receive(m); err != nil {
+			n.blame(m.From, err)
+		}
+	})
+	return true
+}
+
+func replyMessage(reply any) (raft.Message, Status) {
+	switch y := reply.(type) {
+	case *RequestVoteReply:
+		return y.Header.message(y.RequestVoteReply), y.Status
+	case *AppendEntriesReply:
+		return y.Header.message(y.AppendEntriesReply), y.Status
+	}
+	panic("rpc: a reply that has no request")
+}
+
+func (h Header) message(body raft.Body) raft.Message {
+	return raft.Message{From: h.From, To: h.To, Term: h.Term, Body: body}
+}
