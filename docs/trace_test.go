@@ -1,0 +1,217 @@
+package docs_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"ticketing/raft"
+	"ticketing/sim"
+)
+
+// rebuilt is a node as trace.md says how to rebuild it, from a trace and nothing else.
+type rebuilt struct {
+	boot    int64 // the event that started it
+	log     []sim.EntryRecord
+	state   sim.StateRecord
+	applied raft.Index
+	writes  []pendingWrite // in the order of seq
+
+	diskTerm raft.Term
+	diskVote raft.ServerID
+	disk     []sim.EntryRecord
+}
+
+// term is that of an entry, 0 if there is none.
+func (n *rebuilt) term(i raft.Index) raft.Term {
+	if i < 1 || i > raft.Index(len(n.log)) {
+		return 0
+	}
+	return n.log[i-1].Term
+}
+
+type pendingWrite struct {
+	sim.WriteRecord
+	entries  []sim.EntryRecord
+	finished bool
+}
+
+// outsider goes through a trace and says what in it does not fit.
+type outsider struct {
+	nodes    map[string]*rebuilt
+	hashes   map[raft.Index]string
+	leaders  map[raft.Term]string
+	problems []string
+}
+
+func readTrace(trace *sim.Trace) []string {
+	o := &outsider{
+		nodes:  map[string]*rebuilt{},
+		hashes: map[raft.Index]string{}, leaders: map[raft.Term]string{},
+	}
+	for _, name := range trace.Header.Nodes {
+		o.nodes[name] = &rebuilt{}
+	}
+	last := sim.Time(0)
+	for i := range trace.Events {
+		e := &trace.Events[i]
+		if e.ID != int64(i)+1 || e.Cause >= e.ID || e.At < last {
+			o.report(e, "it stands at %d, after time %s", i+1, last)
+		}
+		last = e.At
+		if n := o.nodes[e.Node]; n != nil {
+			o.follow(n, e)
+		}
+	}
+	return o.problems
+}
+
+func (o *outsider) report(e *sim.Event, format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	o.problems = append(o.problems, fmt.Sprintf("event %d, %s at %s: %s", e.ID, e.Kind, e.Node, what))
+}
+
+// follow does what trace.md says to do with each kind of event.
+func (o *outsider) follow(n *rebuilt, e *sim.Event) {
+	switch e.Kind {
+	case sim.KindStart, sim.KindRestart:
+		if s := e.State; e.Kind == sim.KindRestart && (s.Term != n.diskTerm || s.Vote != n.diskVote || s.Last != raft.Index(len(n.disk))) {
+			o.report(e, "the disk had %d, %d, %d entries", n.diskTerm, n.diskVote, len(n.disk))
+		}
+		*n = rebuilt{boot: e.ID, state: *e.State, diskTerm: e.State.Term, diskVote: e.State.Vote}
+	case sim.KindAppend:
+		o.append(n, e)
+	case sim.KindState:
+		o.becomes(n, e)
+	case sim.KindWrite:
+		o.write(n, e)
+	case sim.KindSaved, sim.KindSynced:
+		o.saved(n, e)
+	case sim.KindCrash, sim.KindStop:
+		n.log = nil
+	case sim.KindApply:
+		o.apply(n, e)
+	case sim.KindSend:
+		m, end := e.Message, raft.Index(len(n.disk))
+		if m.Term > n.diskTerm || m.Kind == "append-reply" && m.Success && m.Match > end {
+			o.report(e, "says %d, %d; its disk %d, %d", m.Term, m.Match, n.diskTerm, end)
+		}
+	}
+}
+
+func (o *outsider) becomes(n *rebuilt, e *sim.Event) {
+	n.state = *e.State
+	if e.State.Role == "leader" {
+		if other := o.leaders[e.State.Term]; other != "" && other != e.Node {
+			o.report(e, "%s leads term %d, too", other, e.State.Term)
+		}
+		o.leaders[e.State.Term] = e.Node
+	}
+	if e.State.Last != raft.Index(len(n.log)) || e.State.LastTerm != n.term(e.State.Last) {
+		o.report(e, "the log has %d entries, the last of term %d", len(n.log), n.term(e.State.Last))
+	}
+}
+
+func (o *outsider) apply(n *rebuilt, e *sim.Event) {
+	n.applied++
+	i := e.Entry.Index
+	if i != n.applied || i > n.state.Applied || e.Entry.Term != n.term(i) {
+		o.report(e, "entry %d is applied, %d is due, of %d", i, n.applied, n.state.Applied)
+	}
+	if hash, known := o.hashes[i]; known && hash != e.Entry.Hash {
+		o.report(e, "after entry %d the hash is %s, elsewhere %s", i, e.Entry.Hash, hash)
+	}
+	o.hashes[i] = e.Entry.Hash
+}
+
+func (o *outsider) write(n *rebuilt, e *sim.Event) {
+	w := pendingWrite{WriteRecord: *e.Write}
+	if w.Last > raft.Index(len(n.log)) {
+		o.report(e, "entry %d is written, the log has %d", w.Last, len(n.log))
+	} else if w.First > 0 {
+		w.entries = slices.Clone(n.log[w.First-1 : w.Last])
+	}
+	n.writes = append(n.writes, w)
+}
+
+func (o *outsider) append(n *rebuilt, e *sim.Event) {
+	if e.Entry.Index > raft.Index(len(n.log))+1 {
+		o.report(e, "entry %d, the log has %d", e.Entry.Index, len(n.log))
+		return
+	}
+	n.log = append(n.log[:e.Entry.Index-1:e.Entry.Index-1], *e.Entry)
+	if e.Cause == n.boot {
+		n.disk = slices.Clone(n.log)
+	}
+}
+
+func (o *outsider) saved(n *rebuilt, e *sim.Event) {
+	for i := range n.writes {
+		n.writes[i].finished = n.writes[i].finished || n.writes[i].Seq == e.Write.Seq
+	}
+	for len(n.writes) > 0 && n.writes[0].finished {
+		w := n.writes[0]
+		n.writes = n.writes[1:]
+		n.diskTerm, n.diskVote = w.Term, w.Vote
+		if len(w.entries) > 0 && w.First <= raft.Index(len(n.disk))+1 {
+			n.disk = append(n.disk[:w.First-1:w.First-1], w.entries...)
+		}
+	}
+	end := raft.Index(len(n.disk))
+	if w := e.Write; w.Term != n.diskTerm || w.Vote != n.diskVote || w.Last != end {
+		o.report(e, "the disk has %d, %d, %d, not %+v", n.diskTerm, n.diskVote, end, *w)
+	}
+}
+
+// reread writes a trace to a file's form and reads it again.
+func reread(t *testing.T, trace *sim.Trace) *sim.Trace {
+	t.Helper()
+	var file bytes.Buffer
+	if _, err := trace.WriteTo(&file); err != nil {
+		t.Fatal(err)
+	}
+	again, err := sim.ReadTrace(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+func record(t *testing.T, seed uint64) *sim.Trace {
+	t.Helper()
+	r, err := sim.Search{Faults: "harsh"}.Run(seed, sim.Options{Record: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reread(t, r.Trace)
+}
+
+func TestATraceRebuildsEveryNode(t *testing.T) {
+	for seed := uint64(1); seed <= 30; seed++ {
+		for _, problem := range readTrace(record(t, seed)) {
+			t.Errorf("raftsim replay -seed %d -faults harsh: %s", seed, problem)
+		}
+	}
+}
+
+func TestATraceFromWhichAnEventIsMissingDoesNot(t *testing.T) {
+	kinds := []sim.EventKind{sim.KindAppend, sim.KindWrite, sim.KindSaved, sim.KindApply}
+	for _, kind := range kinds {
+		trace := record(t, 1)
+		i := slices.IndexFunc(trace.Events, func(e sim.Event) bool {
+			return e.Kind == kind && (e.Entry == nil || e.Entry.Command != "")
+		})
+		trace.Events = slices.Delete(trace.Events, i, i+1)
+		for j := i; j < len(trace.Events); j++ {
+			e := &trace.Events[j]
+			e.ID--
+			if e.Cause > int64(i) {
+				e.Cause--
+			}
+		}
+		if len(readTrace(trace)) == 0 {
+			t.Errorf("nothing is missed when the first %s is gone", kind)
+		}
+	}
+}
