@@ -90,6 +90,15 @@ func counterNamed(name string) (counter, bool) {
 	return counter(i), i >= 0
 }
 
+// named returns a counter's value by its name; 0 for one that there is not.
+func (c *counters) named(name string) int64 {
+	i, ok := counterNamed(name)
+	if !ok {
+		return 0
+	}
+	return c[i]
+}
+
 func (w *World) countState(before, after *raft.Status) {
 	if after.Role == raft.Candidate && after.Term > before.Term {
 		w.counters[countElections]++

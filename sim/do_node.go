@@ -13,27 +13,9 @@ import (
 func (w *World) doNode(command Command) error {
 	switch c := command.(type) {
 	case Crash:
-		return w.everyNode(c.Node, func(n *node) error {
-			if !n.alive {
-				return nil
-			}
-			w.cause = 0
-			w.traceInput(n, KindCrash, c.How)
-			w.crash(n, c.How == "torn")
-			return nil
-		})
+		return w.everyNode(c.Node, func(n *node) error { return w.doCrash(n, c) })
 	case Restart:
-		return w.everyNode(c.Node, func(n *node) error {
-			if n.alive {
-				if c.Node == Everyone {
-					return nil
-				}
-				return fmt.Errorf("%s: it is running", c)
-			}
-			w.counters[countRestarts]++
-			w.cause = 0
-			return w.boot(n, KindRestart)
-		})
+		return w.everyNode(c.Node, func(n *node) error { return w.doRestart(n, c) })
 	}
 	n, command := w.runningNode(command)
 	if n == nil {
@@ -59,6 +41,28 @@ func (w *World) doNode(command Command) error {
 		w.step(n, nil)
 	}
 	return nil
+}
+
+func (w *World) doCrash(n *node, c Crash) error {
+	if !n.alive {
+		return nil
+	}
+	w.cause = 0
+	w.traceInput(n, KindCrash, c.How)
+	w.crash(n, c.How == "torn")
+	return nil
+}
+
+func (w *World) doRestart(n *node, c Restart) error {
+	switch {
+	case !n.alive:
+		w.counters[countRestarts]++
+		w.cause = 0
+		return w.boot(n, KindRestart)
+	case c.Node == Everyone:
+		return nil
+	}
+	return fmt.Errorf("%s: it is running", c)
 }
 
 // runningNode returns the node that a command is about if it can take it: a paused one only takes

@@ -35,11 +35,7 @@ type Findings struct {
 
 // Count returns a counter, summed over the seeds.
 func (f *Findings) Count(name string) int64 {
-	c, ok := counterNamed(name)
-	if !ok {
-		return 0
-	}
-	return f.counters[c]
+	return f.counters.named(name)
 }
 
 // Counters returns all counters by name.

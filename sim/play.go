@@ -27,16 +27,8 @@ func (w *World) play(s *Scenario, keepGoing bool) error {
 			}
 			w.prosePassed(s, line.No)
 		}
-		err := w.do(line.Command)
-		if err == nil {
-			err = w.takeFailure()
-		}
-		if err == nil {
-			continue
-		}
-		err = s.at(line, err)
-		w.traceFailed(line, err)
-		if !keepGoing || w.halted {
+		err := w.carryOut(s, line)
+		if err != nil && (!keepGoing || w.halted) {
 			return err
 		}
 		if first == nil {
@@ -54,6 +46,20 @@ func (w *World) play(s *Scenario, keepGoing bool) error {
 		first = fmt.Errorf("%s: %w", s.Name, err)
 	}
 	return first
+}
+
+// carryOut does one line, and says where it stands if it failed.
+func (w *World) carryOut(s *Scenario, line Line) error {
+	err := w.do(line.Command)
+	if err == nil {
+		err = w.takeFailure()
+	}
+	if err == nil {
+		return nil
+	}
+	err = s.at(line, err)
+	w.traceFailed(line, err)
+	return err
 }
 
 // takeFailure returns why a run has halted, if it has.

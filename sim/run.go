@@ -46,11 +46,7 @@ func (r *Result) Unexpected() []Violation {
 
 // Count returns a counter by its name; 0 for one that there is not.
 func (r *Result) Count(name string) int64 {
-	c, ok := counterNamed(name)
-	if !ok {
-		return 0
-	}
-	return r.counters[c]
+	return r.counters.named(name)
 }
 
 func (s *Scenario) expectedViolations() map[string]bool {
