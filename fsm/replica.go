@@ -255,7 +255,7 @@ func (r *Replica) Take() (Output, error) {
 	if r.leader != nil {
 		r.lead()
 	}
-	core := r.core.Take()
+	core := r.core.Take() // what is committed is applied already, and proposing commits nothing
 	out := r.out
 	out.Messages, out.Write = core.Messages, core.Write
 	// Replies start anew: a Request may add one before the next Take, and must not write into

@@ -72,6 +72,10 @@ type Core struct {
 	electionDue, heartbeatDue Time
 	timeouts                  uint64 // how many election timeouts were drawn: Config.Jitter's argument
 
+	// The way to the disk (durability.go). The state above is changed at once, in memory. Take
+	// hands the difference out as write number seq; until Saved has named it and all before it, it
+	// is outstanding. Messages that show the state are held until their write is at or below saved,
+	// and then ready for the next Take.
 	seq         uint64    // the last write handed out
 	saved       uint64    // every write up to this one is durable
 	outstanding []pending // the writes after saved, in order
@@ -82,6 +86,12 @@ type Core struct {
 }
 
 // peer is what this server knows about another one.
+//
+// A leader begins by probing: it does not know where the follower's log agrees with its own, so it
+// sends one message and waits. A refusal moves nextIndex down, an acceptance ends the probing. From
+// then on nextIndex runs ahead: messages follow one another without waiting, up to a window. If one
+// is lost, whatever comes next, a heartbeat at the latest, is refused, since it does not follow on
+// the follower's log; then the leader probes again.
 type peer struct {
 	id ServerID
 

@@ -218,8 +218,9 @@ func (c *Core) advanceCommit() {
 	}
 }
 
-// majorityIndex is the last index that a majority has on its disks: the greatest of their match
-// indexes that a quorum reaches. There are few servers; counting anew each time cannot go stale.
+// majorityIndex is the last index that a majority has on its disks: of all match indexes, this
+// server's own among them, the one that as many reach as make a quorum. There are few servers;
+// counting anew each time cannot go stale.
 func (c *Core) majorityIndex() Index {
 	best := Index(0)
 	for i := -1; i < len(c.peers); i++ {
