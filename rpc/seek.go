@@ -13,7 +13,6 @@ type answer interface {
 	outcome() (status Status, leader string)
 }
 
-func (y *AcquireReply) outcome() (Status, string) { return y.Status, y.Leader }
 func (y *ReleaseReply) outcome() (Status, string) { return y.Status, y.Leader }
 func (y *GetReply) outcome() (Status, string)     { return y.Status, y.Leader }
 func (y *ListReply) outcome() (Status, string)    { return y.Status, y.Leader }

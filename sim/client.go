@@ -153,13 +153,18 @@ func (w *World) ask(c *client) {
 // armClient schedules the next attempt: a third of the lease for one that waits in a queue, which
 // also tells the leader that it is still there, and less for what is answered at once.
 func (w *World) armClient(c *client) {
-	c.timerGen++
-	if w.manual || !c.open {
-		return
-	}
 	wait := retryAfter
 	if c.request.Kind == fsm.Grant {
 		wait = max(raft.Time(c.request.LeaseMS)*1000/3, 1000)
+	}
+	w.wakeClient(c, wait)
+}
+
+// wakeClient schedules the client's next attempt in place of any that was scheduled before.
+func (w *World) wakeClient(c *client, wait raft.Time) {
+	c.timerGen++
+	if w.manual || !c.open {
+		return
 	}
 	if t, ok := c.clock.when(c.clock.at(w.now) + wait); ok {
 		w.schedule(event{at: t, kind: eventTimer, actor: c.index, gen: c.timerGen})

@@ -73,10 +73,7 @@ func (w *World) redirect(c *client, f *flight) {
 		return
 	}
 	w.elsewhere(c)
-	c.timerGen++
-	if t, ok := c.clock.when(c.clock.at(w.now) + raft.Time(w.config.heartbeat)); ok && !w.manual {
-		w.schedule(event{at: t, kind: eventTimer, actor: c.index, gen: c.timerGen})
-	}
+	w.wakeClient(c, raft.Time(w.config.heartbeat))
 }
 
 func (w *World) conclude(c *client, f *flight, state string) {

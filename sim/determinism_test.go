@@ -100,7 +100,7 @@ func TestLookingChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		watched, err := Run(s, Options{Seed: &seed, Record: true, Deep: true, OnEvent: func() {}})
+		watched, err := Run(s, Options{Seed: &seed, Record: true, Deep: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func (w *World) do(command Command) error {
 		}
 		w.commands = append(w.commands, c.Command)
 		w.pending++
-		w.schedule(event{at: max(micros(c.Time), w.now), kind: eventCommand, slot: uint32(len(w.commands) - 1)})
+		w.schedule(event{at: micros(c.Time), kind: eventCommand, slot: uint32(len(w.commands) - 1)})
 		return nil
 	case Acquire:
 		return w.doAs(c.Client, command)

@@ -43,18 +43,20 @@ func Library() []*Scenario {
 // Load returns a scenario of the library by its name, or reads one from a file. A name has neither
 // a dot nor a slash in it; a library's name wins over a file's.
 func Load(nameOrFile string) (*Scenario, error) {
-	var names []string
-	for _, s := range Library() {
-		if s.Name == nameOrFile {
-			return s, nil
+	if !strings.ContainsAny(nameOrFile, "./\\") {
+		if text, err := scenarioFiles.ReadFile("scenarios/" + nameOrFile + ".txt"); err == nil {
+			return Parse(nameOrFile+".txt", string(text))
 		}
-		names = append(names, s.Name)
 	}
 	text, err := os.ReadFile(nameOrFile)
 	if err == nil {
 		return Parse(nameOrFile, string(text))
 	}
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "./\\") {
+		var names []string
+		for _, s := range Library() {
+			names = append(names, s.Name)
+		}
 		return nil, fmt.Errorf("no scenario %q, and no file of that name%s", nameOrFile, Nearest(nameOrFile, names))
 	}
 	return nil, fmt.Errorf("reading a scenario: %w", err)

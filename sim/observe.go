@@ -115,9 +115,6 @@ func (w *World) emit(e Event) int64 {
 		e.Cause = w.cause
 	}
 	w.trace.Events = append(w.trace.Events, e)
-	if w.onRecord != nil {
-		w.onRecord()
-	}
 	return e.ID
 }
 

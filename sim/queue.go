@@ -18,7 +18,6 @@ const (
 	eventTimer                        // an actor's own clock has reached its deadline
 	eventSaved                        // the oldest write of a disk is finished
 	eventCommand                      // a scenario's line is due
-	eventNothing                      // a time that was asked to be reached
 )
 
 func (e event) before(o event) bool { return e.at < o.at || e.at == o.at && e.order < o.order }

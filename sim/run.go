@@ -17,7 +17,6 @@ type Options struct {
 	Record    bool     // keep the trace
 	Deep      bool     // run raft.Check and raft.Delta after every input: slow, for tests
 	KeepGoing bool     // a broken invariant and a failed expectation do not end the run
-	OnEvent   func()   // called for each event recorded
 	MaxSteps  int64    // the most events of a run; 0 is a million, which is enough for hours of a cluster
 }
 
@@ -119,7 +118,7 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 		return nil, err
 	}
 	w := newWorld(seed, config, s.clients())
-	w.manual, w.deep, w.onRecord = manual, o.Deep, o.OnEvent
+	w.manual, w.deep = manual, o.Deep
 	w.maxSteps = cmp.Or(o.MaxSteps, 1_000_000)
 	w.tolerate = s.expectedViolations()
 	if o.KeepGoing {

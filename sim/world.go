@@ -38,10 +38,9 @@ type World struct {
 	halted    bool
 	firstTerm raft.Term // the highest of the states that the run starts from
 
-	trace    *Trace // nil when nobody looks
-	cause    int64  // the event that is being handled
-	deep     bool   // run raft.Check and raft.Delta after every input
-	onRecord func()
+	trace    *Trace    // nil when nobody looks
+	cause    int64     // the event that is being handled
+	deep     bool      // run raft.Check and raft.Delta after every input
 	commands []Command // scheduled by at
 	pending  int       // of them, not yet carried out
 	failure  error     // of a scheduled command

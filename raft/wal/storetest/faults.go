@@ -12,6 +12,11 @@ import (
 
 // After an error nobody knows what is on the disk, and the next write must not stand behind a gap.
 func final(newDisk func() Disk) error {
+	return atEachFailure(newDisk, func(r *run) error { return r.stopped() })
+}
+
+// atEachFailure lets each operation of each life's last write fail in turn, and then asks check.
+func atEachFailure(newDisk func() Disk, check func(*run) error) error {
 	for _, l := range lives() {
 		for nth := 1; ; nth++ {
 			r, err := start(newDisk)
@@ -22,11 +27,10 @@ func final(newDisk func() Disk) error {
 				return err
 			}
 			r.Fail(nth)
-			failure := l.last(r)
-			if failure == nil {
+			if l.last(r) == nil {
 				break
 			}
-			if err := r.stopped(); err != nil {
+			if err := check(r); err != nil {
 				return fmt.Errorf("%s, after operation %d: %w", l.name, nth, err)
 			}
 		}
@@ -51,29 +55,16 @@ func (r *run) stopped() error {
 // A failed sync can leave bytes that can be read and will not survive, and a second sync succeeds
 // without writing them. If Open returns them, it must see to it that they survive.
 func returned(newDisk func() Disk) error {
-	for _, l := range lives() {
-		for nth := 1; ; nth++ {
-			r, err := start(newDisk)
-			if err != nil {
-				return err
-			}
-			if err := l.before(r); err != nil {
-				return err
-			}
-			r.Fail(nth)
-			if l.last(r) == nil {
-				break
-			}
-			if err := r.open(); err != nil { // the process died, the power stays on
-				return fmt.Errorf("%s, after operation %d: %w", l.name, nth, err)
-			}
-			r.Crash(nothing)
-			if err := r.open(); err != nil {
-				return fmt.Errorf("%s, after operation %d and a restart: %w", l.name, nth, err)
-			}
+	return atEachFailure(newDisk, func(r *run) error {
+		if err := r.open(); err != nil { // the process died, the power stays on
+			return err
 		}
-	}
-	return nil
+		r.Crash(nothing)
+		if err := r.open(); err != nil {
+			return fmt.Errorf("after a restart: %w", err)
+		}
+		return nil
+	})
 }
 
 // A later record tells that an earlier one was synced, and a restart tells it of the last.
