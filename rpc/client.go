@@ -28,6 +28,9 @@ var (
 // Options describes a client.
 type Options struct {
 	Owner string // a label that others see beside its locks; decides nothing
+
+	// Dial connects to a server, and must give up when the context ends. nil stands for TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
 
 const (
@@ -81,6 +84,9 @@ func Dial(ctx context.Context, addrs []string, options Options) (*Client, error)
 		turn: rand.IntN(len(addrs)), locks: map[*Lock]bool{},
 	}
 	c.ctx, c.close = context.WithCancel(context.Background())
+	if c.options.Dial == nil {
+		c.options.Dial = dialTCP
+	}
 	l, err := c.connect(ctx)
 	if err != nil {
 		c.close()
@@ -140,7 +146,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 			if l != nil {
 				return l, nil
 			}
-			l, err := dial(ctx, addr)
+			l, err := c.dial(ctx, addr)
 			if err == nil {
 				return l, nil
 			}
@@ -155,9 +161,10 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	}
 }
 
-func dial(ctx context.Context, addr string) (*link, error) {
-	dialer := net.Dialer{Timeout: dialTimeout}
-	raw, err := dialer.DialContext(ctx, "tcp", addr)
+func (c *Client) dial(ctx context.Context, addr string) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	raw, err := c.options.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

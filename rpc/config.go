@@ -1,11 +1,15 @@
 package rpc
 
 import (
+	"context"
+	"crypto/tls"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"time"
 
+	"ticketing/fsm"
 	"ticketing/raft"
 )
 
@@ -18,6 +22,19 @@ type Config struct {
 	// See raft.Config. 0 stands for 1 s and 100 ms: a shorter wait takes a busy machine for a dead
 	// one.
 	ElectionTimeout, HeartbeatTimeout time.Duration
+
+	// The shortest lease that is accepted. 0 stands for twice the longest election timeout: what a
+	// client holds should outlive its leader.
+	LeastLease time.Duration
+
+	// TLS is for the listener and for connections to peers; nil stands for none.
+	TLS *tls.Config
+
+	// Dial connects to a peer, and must give up when the context ends. nil stands for TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	// Rules to leave out, for demonstrations of what they are for. The zero value leaves out none.
+	Rules fsm.Rules
 
 	Log *slog.Logger // nil stands for slog.Default
 }
@@ -37,10 +54,20 @@ func (c Config) withDefaults() Config {
 	if c.HeartbeatTimeout == 0 {
 		c.HeartbeatTimeout = 100 * time.Millisecond
 	}
+	if c.LeastLease == 0 {
+		c.LeastLease = 4 * c.ElectionTimeout // the longest one is below twice the configured one
+	}
+	if c.Dial == nil {
+		c.Dial = dialTCP
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 	return c
+}
+
+func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
 }
 
 // raft returns what the core is told. Every process draws its election timeouts anew.

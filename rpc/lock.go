@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"ticketing/fsm"
 	"ticketing/raft"
@@ -88,12 +87,8 @@ const maxListed = 500 // locks in one ListReply
 // lockService is what clients call.
 type lockService struct{ *session }
 
-// leastLease is what a lock must be able to outlive: an election, even a slow one. The longest
-// election timeout is twice the configured one.
-func (n *Node) leastLease() time.Duration { return 4 * n.config.ElectionTimeout }
-
 func (l lockService) Acquire(a *AcquireArgs, y *AcquireReply) error {
-	if least := l.node.leastLease().Milliseconds(); a.LeaseMS < least {
+	if least := l.node.config.LeastLease.Milliseconds(); a.LeaseMS < least {
 		y.Status = Invalid
 		y.Detail = fmt.Sprintf("the lease must be at least %dms, to outlive an election, not %dms",
 			least, a.LeaseMS)

@@ -57,7 +57,7 @@ func Start(config Config, store Store, durable raft.Durable, listener net.Listen
 	config = config.withDefaults()
 	n := newNode(config, store, listener)
 	var err error
-	if n.replica, err = fsm.New(fsm.Config{Raft: config.raft()}, durable, n.now()); err != nil {
+	if n.replica, err = fsm.New(fsm.Config{Raft: config.raft(), Rules: config.Rules}, durable, n.now()); err != nil {
 		return nil, fmt.Errorf("starting server %d: %w", config.ID, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -102,7 +102,7 @@ func (n *Node) talk(p *peer) {
 	pause := most / 16
 	for n.ctx.Err() == nil {
 		ctx, stop := context.WithTimeout(n.ctx, most)
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", p.addr)
+		c, err := n.config.Dial(ctx, p.addr)
 		stop()
 		if err == nil {
 			pause = most / 16

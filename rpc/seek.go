@@ -153,7 +153,7 @@ func (c *Client) Status(ctx context.Context, addr string) (StatusReply, error) {
 		return StatusReply{}, err
 	}
 	defer end()
-	l, err := dial(ctx, addr)
+	l, err := c.dial(ctx, addr)
 	if err != nil {
 		return StatusReply{}, err
 	}
