@@ -1,9 +1,12 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // A directory is what the log needs of a disk. Names that appear or go are durable after Sync.
@@ -79,8 +82,30 @@ func (d osDir) Sync() error {
 // makeDir makes the directory if it is not there. Its own name is durable after its parent is
 // synced, which may not have happened to a directory that a crashed process has made.
 func makeDir(path string) error {
-	if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
+	switch err := os.Mkdir(path, 0o700); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w; make the directory above it first", err)
+	case err != nil && !errors.Is(err, fs.ErrExist):
 		return err
 	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is a file; name a directory", path)
+	}
 	return osDir(filepath.Dir(filepath.Clean(path))).Sync()
+}
+
+// advised says what to do about an error, where the system's words do not.
+func advised(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w; let the server's user read and write there, or name another directory",
+			err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w; make room and start the server again", err)
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"syscall"
 
 	"ticketing/raft"
 	"ticketing/raft/wal/storetest"
@@ -21,6 +22,7 @@ type fakeDisk struct {
 	seen, synced map[string]*fakeFile
 	pending      []change // to files, not synced, oldest first
 	failing      int      // the operation, counted from now on, that fails; 0 for none
+	how          storetest.Failure
 	operations   int      // that changed something, since the beginning
 	written      []change // everything that was written
 }
@@ -44,13 +46,17 @@ func newFakeDisk() *fakeDisk {
 	return &fakeDisk{seen: map[string]*fakeFile{}, synced: map[string]*fakeFile{}}
 }
 
-func (d *fakeDisk) operation() error {
+// operation counts one, and says whether to do it and what to return. With storetest.After, both.
+func (d *fakeDisk) operation() (do bool, err error) {
 	d.operations++
 	d.failing--
-	if d.failing == 0 {
-		return errFault
+	switch {
+	case d.failing != 0:
+		return true, nil
+	case d.how == storetest.Full:
+		return false, fmt.Errorf("%w: %w", errFault, syscall.ENOSPC)
 	}
-	return nil
+	return d.how == storetest.After, errFault
 }
 
 func (d *fakeDisk) Names() ([]string, error) { return slices.Collect(maps.Keys(d.seen)), nil }
@@ -68,29 +74,32 @@ func (d *fakeDisk) Open(name string, create bool) (file, error) {
 		return nil, fmt.Errorf("open %s, create %v: there is one: %v", name, create, ok)
 	}
 	if create {
-		if err := d.operation(); err != nil {
+		do, err := d.operation()
+		if do {
+			f = &fakeFile{name: name}
+			d.seen[name] = f
+		}
+		if err != nil {
 			return nil, err
 		}
-		f = &fakeFile{name: name}
-		d.seen[name] = f
 	}
 	return &fakeHandle{d, f, false}, nil
 }
 
 func (d *fakeDisk) Remove(name string) error {
-	if err := d.operation(); err != nil {
-		return err
+	do, err := d.operation()
+	if do {
+		delete(d.seen, name)
 	}
-	delete(d.seen, name)
-	return nil
+	return err
 }
 
 func (d *fakeDisk) Sync() error {
-	if err := d.operation(); err != nil {
-		return err
+	do, err := d.operation()
+	if do {
+		d.synced = maps.Clone(d.seen)
 	}
-	d.synced = maps.Clone(d.seen)
-	return nil
+	return err
 }
 
 // fakeHandle is an open file.
@@ -108,40 +117,44 @@ func (h *fakeHandle) Close() error {
 	return nil
 }
 
-// WriteAt writes half when it fails.
 func (h *fakeHandle) WriteAt(b []byte, at int64) (int, error) {
 	if h.closed {
 		return 0, fs.ErrClosed
 	}
-	err := h.disk.operation()
-	if err != nil {
+	do, err := h.disk.operation()
+	switch {
+	case !do && h.disk.how == storetest.Before:
+		b = nil
+	case !do:
 		b = b[:len(b)/2]
 	}
-	c := change{file: h.file, at: int(at), data: slices.Clone(b)}
-	h.file.seen = c.on(h.file.seen)
-	h.disk.pending = append(h.disk.pending, c)
-	h.disk.written = append(h.disk.written, c)
+	c := change{file: h.file, at: int(at), data: append([]byte{}, b...)}
+	if len(b) > 0 {
+		h.file.seen = c.on(h.file.seen)
+		h.disk.pending = append(h.disk.pending, c)
+		h.disk.written = append(h.disk.written, c)
+	}
 	return len(b), err
 }
 
 func (h *fakeHandle) Truncate(size int64) error {
-	if err := h.disk.operation(); err != nil {
-		return err
+	do, err := h.disk.operation()
+	if do {
+		c := change{file: h.file, at: int(size)}
+		h.file.seen = c.on(h.file.seen)
+		h.disk.pending = append(h.disk.pending, c)
 	}
-	c := change{file: h.file, at: int(size)}
-	h.file.seen = c.on(h.file.seen)
-	h.disk.pending = append(h.disk.pending, c)
-	return nil
+	return err
 }
 
 func (h *fakeHandle) Sync() error {
-	failed := h.disk.operation()
+	do, err := h.disk.operation()
 	var kept []change
 	for _, c := range h.disk.pending {
 		switch {
 		case c.file != h.file:
 			kept = append(kept, c)
-		case failed != nil:
+		case !do:
 			c.clean = true
 			kept = append(kept, c)
 		case c.clean:
@@ -152,7 +165,7 @@ func (h *fakeHandle) Sync() error {
 		}
 	}
 	h.disk.pending = kept
-	return failed
+	return err
 }
 
 // on returns what becomes of a file's bytes.
@@ -272,7 +285,7 @@ func (d *fakeDisk) keepSectors(list []place, s storetest.Survivors) {
 	}
 }
 
-func (d *fakeDisk) Fail(nth int) { d.failing = nth }
+func (d *fakeDisk) Fail(nth int, how storetest.Failure) { d.failing, d.how = nth, how }
 
 // logDisk is a fakeDisk with a Log on it, as storetest wants it.
 type logDisk struct {

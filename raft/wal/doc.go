@@ -15,12 +15,17 @@
 // with a [DamageError] that names the file and the offset, and changes nothing. A server that
 // forgets what it has promised can vote twice; it is better that it stays down.
 //
+// Nothing that this package did not write is changed or removed, and every refusal names the path
+// and says what to do: about another server's directory, another version, a file of something else,
+// a directory that cannot be written.
+//
 // # What the caller owes
 //
 //   - One goroutine at a time. Writes in the order of their sequence numbers, which begin at 1
 //     after every Open as they do after every raft.New.
 //   - An error of Save is final, and so is the log's end: every later Save returns it. The caller
-//     stops its server, as raft's contract says.
+//     stops its server, as raft's contract says. That goes for a full disk too, though there may be
+//     room again a moment later: what has reached the disk of the write that failed is unknown.
 //   - The directory is the log's. A lock keeps a second process out; a stamp in every file keeps
 //     out a server to which it does not belong. Nobody deletes files in it.
 //
@@ -59,6 +64,35 @@
 // therefore add a record that repeats the term and the vote and changes nothing: a mark. What stays
 // without a voucher is the last write before a crash, between the crash and the next Open; if the
 // disk rots exactly there, it cannot be told from a write that was cut.
+//
+// # The format
+//
+// A segment is a header and records; all numbers are little-endian, all checksums CRC32C.
+//
+//	segment  | header, 48 | record | record | record …
+//
+//	header   0         7   8         16        24        32         40         48
+//	         | raftwal | 1 | cluster | server  | number  | previous | checksum |
+//
+//	record   0        8        12     16            20            24
+//	         | synced | length | kind | sum of body | sum of head | body, of that length …
+//
+//	body     0      8      16      24      32
+//	         | term | vote | first | count | entry | entry | … | zeros up to a multiple of 8
+//
+//	entry    0      8        12
+//	         | term | length | command …
+//
+// In the header, 1 is the version of the format, number counts the segments from 1, and previous is
+// the size of the segment before, 0 in the first. In a record, synced is the offset known to be
+// synced. The sum of the head is over the segment's number, the record's offset and the 20 bytes
+// before it. In a body, first is the index of the first entry and 0 if there is none.
+//
+// Kind 0 is a write, with that body, and the only one that there is. Kind 1 is set aside for the
+// marker of a snapshot: the snapshot's index and term beside the hard state, as the first record of
+// a segment whose predecessors may then go. It needs no new version, and no code before there are
+// snapshots: a kind that a program does not know makes Open refuse, with the file and the offset.
+// What must not happen, that an older program skips a marker or cuts it off, does not.
 //
 // Reading order: format.go (the bytes), wal.go (Open, Save, Close), load.go (what survived),
 // dir.go (the operations that a disk needs), dump.go. Package storetest states what any store owes,

@@ -67,10 +67,11 @@ func Example() {
 	// at first: 0 entries in term 0
 	// then: entry 2 is "grant the lock"
 	// dropped: 25 bytes at offset 200, there is no record
-	// 00000000000000000001.wal: 200 bytes
-	//        0  header: version 1, cluster 7, server 1, segment 1, 0 bytes before it
-	//       48  term 1, vote 1, entries 1 to 2
-	//           entry 1, term 1: ""
-	//           entry 2, term 1: "grant the lock"
-	//      144  term 1, vote 1, a mark
+	// FILE      OFFSET     SYNCED  CRC  KIND         INDEX    TERM  TEXT
+	// 1              0             ok   header                      00000000000000000001.wal, 200 bytes, version 1, cluster 7, server 1
+	// 1             48          0  ok   state                    1  vote 1
+	// 1             48          0  ok   entry            1       1  ""
+	// 1             48          0  ok   entry            2       1  grant the lock
+	// 1            144        144  ok   mark                     1  vote 1
+	// Open would return 2 entries, term 1, vote 1.
 }

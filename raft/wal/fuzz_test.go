@@ -2,8 +2,11 @@ package wal
 
 import (
 	"encoding/binary"
+	"io"
+	"maps"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	"ticketing/raft"
@@ -15,22 +18,105 @@ func framed(body []byte) []byte {
 		body = append(body, 0)
 	}
 	head := make([]byte, headSize)
-	binary.LittleEndian.PutUint64(head[8:], uint64(len(body)))
+	binary.LittleEndian.PutUint32(head[8:], uint32(len(body)))
 	binary.LittleEndian.PutUint32(head[16:], checksum(body))
 	binary.LittleEndian.PutUint32(head[20:], headChecksum(1, headerSize, head))
 	return append(append(appendHeader(nil, first()), head...), body...)
 }
 
+// ofKind returns a segment of one record with another kind in the record's head.
+func ofKind(k kind, segment []byte) []byte {
+	data := slices.Clone(segment)
+	head := data[headerSize : headerSize+headSize]
+	binary.LittleEndian.PutUint32(head[12:], uint32(k))
+	binary.LittleEndian.PutUint32(head[20:], headChecksum(1, headerSize, head))
+	return data
+}
+
+// seeds are segments of each kind of record and of damage, by what load makes of them.
+func seeds() (loaded, refused map[string][]byte) {
+	whole := segmentOf(first(), writeOf(1, 1, 1, 2), writeOf(2, 2, 2), raft.Write{})
+	one := segmentOf(first(), writeOf(1, 1, 1, 2))
+	vote := raft.Write{HardState: raft.HardState{Term: 3, VotedFor: 1}}
+	noop := raft.Write{Entries: []raft.Entry{{Index: 1, Term: 1}}}
+	old, next := first(), first()
+	old.version, next.version = 0, version+1
+	long := slices.Clone(one)
+	binary.LittleEndian.PutUint32(long[headerSize+8:], math.MaxUint32)
+	longer := slices.Clone(one)
+	head := longer[headerSize : headerSize+headSize]
+	binary.LittleEndian.PutUint32(head[8:], maxRecord)
+	binary.LittleEndian.PutUint32(head[20:], headChecksum(1, headerSize, head))
+	gap := slices.Clone(whole)
+	gap[headerSize+headSize+8] ^= 1
+	short := binary.LittleEndian.AppendUint64(appendHeader(nil, first()), 0)
+	short = binary.LittleEndian.AppendUint64(short, unit)
+	short = binary.LittleEndian.AppendUint32(short, checksum(make([]byte, unit)))
+	sum := headChecksum(1, headerSize, short[headerSize:])
+	short = append(binary.LittleEndian.AppendUint32(short, sum), make([]byte, unit)...)
+	empty := binary.LittleEndian.AppendUint64(appendHeader(nil, first()), 0)
+	empty = append(empty, make([]byte, headSize-unit)...) // a head of zeros, and its checksum
+	none := headChecksum(1, headerSize, empty[headerSize:])
+	binary.LittleEndian.PutUint32(empty[headerSize+20:], none)
+	count := appendRecord(nil, 1, 0, 0, writeOf(1, 1, 1))[headSize:]
+	binary.LittleEndian.PutUint64(count[24:], 1<<60)
+	return map[string][]byte{
+			"nothing":                      {},
+			"zeros":                        make([]byte, 600),
+			"entries":                      one,
+			"entries that replace others":  whole,
+			"a vote":                       segmentOf(first(), vote),
+			"a vote and a mark":            segmentOf(first(), vote, vote),
+			"a no-op":                      segmentOf(first(), noop),
+			"a header alone":               one[:headerSize],
+			"half of a header":             one[:headerSize/2],
+			"a torn head":                  whole[:len(one)+headSize/2],
+			"a torn body":                  whole[:len(one)+headSize+9],
+			"a record of length 0":         empty,
+			"zeros behind":                 append(slices.Clone(whole), make([]byte, 600)...),
+			"a length of 2^32-1, unproven": long,
+			"a length of 1 GiB, proven":    longer,
+		}, map[string][]byte{
+			"a snapshot's marker":         ofKind(1, one),
+			"a kind from the far future":  ofKind(math.MaxUint32, one),
+			"the version before":          segmentOf(old, writeOf(1, 1, 1)),
+			"the version after":           segmentOf(next, writeOf(1, 1, 1)),
+			"damage below what is synced": gap,
+			"a count of 2^60 entries":     framed(count),
+			"bytes behind the last entry": framed(make([]byte, bodySize+unit)),
+			"a body that is too short":    short,
+			"a gap between entries":       segmentOf(first(), writeOf(1, 1, 2)),
+			"another program's file":      []byte("<!DOCTYPE html><title>It works!</title>"),
+			"text behind half a header":   append(slices.Clone(one[:20]), "and then something else"...),
+			"a damaged header":            append(make([]byte, 1), one[1:]...),
+		}
+}
+
+func TestTheSeedsOfTheFuzzerMeetEachBranch(t *testing.T) {
+	loaded, refused := seeds()
+	for name, data := range loaded {
+		if _, err := load(onDisk(data), mine); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, data := range refused {
+		if _, err := load(onDisk(data), mine); err == nil {
+			t.Errorf("%s: loaded", name)
+		}
+	}
+}
+
 // FuzzLoad takes any bytes for a segment, or for the body of a record in one. It loads or is
 // refused, without a panic and without memory beyond what the bytes can hold; and a log that loads
-// is a log: it goes on.
+// is a log: it goes on. In any case it can be looked at.
 func FuzzLoad(f *testing.F) {
-	whole := segmentOf(first(), writeOf(1, 1, 1, 2), writeOf(2, 2, 2), raft.Write{})
-	f.Add(whole, false)
-	f.Add(whole[:len(whole)-9], false)
-	f.Add(append(whole, make([]byte, 600)...), false)
-	f.Add(make([]byte, 600), false)
-	f.Add([]byte{}, false)
+	loaded, refused := seeds()
+	for _, name := range slices.Sorted(maps.Keys(loaded)) {
+		f.Add(loaded[name], false)
+	}
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		f.Add(refused[name], false)
+	}
 	for _, w := range []raft.Write{writeOf(1, 1, 1, 2), writeOf(1, 1, 9), {}} {
 		f.Add(appendRecord(nil, 1, 0, 0, w)[headSize:], true)
 	}
@@ -39,6 +125,9 @@ func FuzzLoad(f *testing.F) {
 			data = framed(data)
 		}
 		d := onDisk(data)
+		if err := dump(d, io.Discard); err != nil || d.operations > 0 {
+			t.Fatalf("dump: %v, %d operations", err, d.operations)
+		}
 		s, err := load(d, mine)
 		if err != nil {
 			return
@@ -46,6 +135,11 @@ func FuzzLoad(f *testing.F) {
 		entries := len(s.durable.Entries)
 		if cap(s.durable.Entries) > 4*(len(data)/entrySize+1) {
 			t.Errorf("room for %d entries from %d bytes", cap(s.durable.Entries), len(data))
+		}
+		for _, e := range s.durable.Entries { // they share their bytes with their neighbours
+			if len(e.Command) != cap(e.Command) || (len(e.Command) == 0) != (e.Command == nil) {
+				t.Errorf("a command of %d bytes has room for %d", len(e.Command), cap(e.Command))
+			}
 		}
 		l, _, err := open(d, mine)
 		if err != nil {
@@ -65,7 +159,7 @@ func FuzzLoad(f *testing.F) {
 func TestNoMemoryIsAskedForByALengthThatIsNotChecked(t *testing.T) {
 	body := appendRecord(nil, 1, 0, 0, writeOf(1, 1, 1))[headSize:]
 	long := framed(body)
-	binary.LittleEndian.PutUint64(long[headerSize+8:], maxRecord)
+	binary.LittleEndian.PutUint32(long[headerSize+8:], maxRecord)
 	head := long[headerSize : headerSize+headSize]
 	binary.LittleEndian.PutUint32(head[20:], headChecksum(1, headerSize, head))
 

@@ -60,15 +60,15 @@ func Open(dir string, o Options) (*Log, raft.Durable, error) {
 		return nil, raft.Durable{}, fmt.Errorf("wal: %w", err)
 	}
 	if err := makeDir(dir); err != nil {
-		return nil, raft.Durable{}, fmt.Errorf("wal: making the directory: %w", err)
+		return nil, raft.Durable{}, fmt.Errorf("wal: making the directory: %w", advised(err))
 	}
 	held, err := lock(filepath.Join(dir, "lock"))
 	if err != nil {
-		return nil, raft.Durable{}, fmt.Errorf("wal: %w", err)
+		return nil, raft.Durable{}, fmt.Errorf("wal: %w", advised(err))
 	}
 	l, durable, err := open(osDir(dir), o)
 	if err != nil {
-		err = fmt.Errorf("wal: opening %s: %w", dir, err)
+		err = fmt.Errorf("wal: opening %s: %w", dir, advised(err))
 		return nil, raft.Durable{}, errors.Join(err, held.Close())
 	}
 	l.lock = held
@@ -143,7 +143,7 @@ func (l *Log) Save(w raft.Write) error {
 	}
 	l.check(w)
 	if err := l.append(w); err != nil {
-		l.err = fmt.Errorf("wal: the log has stopped: %w", err)
+		l.err = fmt.Errorf("wal: the log has stopped: %w", advised(err))
 	}
 	return l.err
 }

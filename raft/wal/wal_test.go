@@ -111,25 +111,45 @@ func TestASecondLogInTheDirectoryIsRefused(t *testing.T) {
 	closed(t, filled(t, dir))
 }
 
-// B10's second half: nothing that was known is dropped, and a clean stop leaves nothing unknown.
-func TestTheLastWriteIsVouchedForAfterClose(t *testing.T) {
-	dir := t.TempDir()
-	closed(t, filled(t, dir, writeOf(1, 1, 1), writeOf(2, 1, 2)))
-	name := filepath.Join(dir, segmentName(1))
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := strings.Index(string(data), "command 2")
-	data[at]++
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var damage *DamageError
-	want := int64(at - headSize - bodySize - entrySize)
-	err = refused(t, dir, mine)
-	if !errors.As(err, &damage) || damage.File != segmentName(1) || damage.Offset != want {
-		t.Errorf("the record at offset %d is damaged, the error says: %v", want, err)
+// B10's second half: nothing that was known is dropped. A clean stop, and a restart after one that
+// was not, leave nothing unknown.
+func TestTheLastWriteIsVouchedForAfterCloseAndOpen(t *testing.T) {
+	for name, live := range map[string]func(t *testing.T, dir string){
+		"closed": func(t *testing.T, dir string) {
+			closed(t, filled(t, dir, writeOf(1, 1, 1), writeOf(2, 1, 2)))
+		},
+		"closed in a second life": func(t *testing.T, dir string) {
+			closed(t, filled(t, dir, writeOf(1, 1, 1)))
+			closed(t, filled(t, dir, writeOf(1, 1, 2)))
+		},
+		"opened after a crash": func(t *testing.T, dir string) {
+			for _, w := range [][]raft.Write{{writeOf(1, 1, 1), writeOf(2, 1, 2)}, nil} {
+				if err := filled(t, dir, w...).lock.Close(); err != nil { // as by kill -9
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			live(t, dir)
+			name := filepath.Join(dir, segmentName(1))
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := strings.Index(string(data), "command 2")
+			data[at]++
+			if err := os.WriteFile(name, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var damage *DamageError
+			want := int64(at - headSize - bodySize - entrySize)
+			err = refused(t, dir, mine)
+			if !errors.As(err, &damage) || damage.File != segmentName(1) || damage.Offset != want {
+				t.Errorf("the record at offset %d is damaged, the error says: %v", want, err)
+			}
+		})
 	}
 }
 

@@ -106,7 +106,7 @@ func crashAt(newDisk func() Disk, p pick, l life, nth int) (int, error) {
 		if err := l.before(r); err != nil {
 			return 0, err
 		}
-		r.Fail(nth)
+		r.Fail(nth, Short)
 		if l.last(r) == nil {
 			return 0, nil
 		}
@@ -148,7 +148,8 @@ func anyOperation(newDisk func() Disk) error {
 
 func failTwice(newDisk func() Disk, first, second int, seed uint64) (failed bool, err error) {
 	r := &run{Disk: newDisk()}
-	r.Fail(first)
+	how := failures()[seed/2%4] // seed%2 is for something else
+	r.Fail(first, how)
 	if failed, err := r.interrupted(); err != nil || !failed {
 		return failed, err
 	}
@@ -164,14 +165,14 @@ func failTwice(newDisk func() Disk, first, second int, seed uint64) (failed bool
 		r.Crash(draw)
 	}
 	if second > 0 {
-		r.Fail(second)
+		r.Fail(second, how)
 		if store, got, err := r.Open(); err == nil {
 			if err := r.adopt(store, got); err != nil {
 				return true, err
 			}
 			_ = store.Close() // this may be where it fails
 		}
-		r.Fail(0)
+		r.Fail(0, Short)
 		r.Crash(draw)
 	}
 	if err := r.open(); err != nil {

@@ -15,27 +15,45 @@ func final(newDisk func() Disk) error {
 	return atEachFailure(newDisk, func(r *run) error { return r.stopped() })
 }
 
-// atEachFailure lets each operation of each life's last write fail in turn, and then asks check.
+// atEachFailure lets each operation of each life's last write fail in turn and in each way, and
+// then asks check.
 func atEachFailure(newDisk func() Disk, check func(*run) error) error {
 	for _, l := range lives() {
-		for nth := 1; ; nth++ {
-			r, err := start(newDisk)
-			if err != nil {
-				return err
+		for _, how := range failures() {
+			nth := 1
+			for ; ; nth++ {
+				failed, err := failAt(newDisk, l, nth, how, check)
+				if err != nil {
+					return fmt.Errorf("%s, after operation %d failed in way %d: %w", l.name, nth, how, err)
+				}
+				if !failed {
+					break
+				}
 			}
-			if err := l.before(r); err != nil {
-				return err
-			}
-			r.Fail(nth)
-			if l.last(r) == nil {
-				break
-			}
-			if err := check(r); err != nil {
-				return fmt.Errorf("%s, after operation %d: %w", l.name, nth, err)
+			if nth == 1 {
+				return fmt.Errorf("%s: the last write has no operation that can fail", l.name)
 			}
 		}
 	}
 	return nil
+}
+
+// failAt reports whether there was such an operation.
+func failAt(
+	newDisk func() Disk, l life, nth int, how Failure, check func(*run) error,
+) (bool, error) {
+	r, err := start(newDisk)
+	if err != nil {
+		return false, err
+	}
+	if err := l.before(r); err != nil {
+		return false, err
+	}
+	r.Fail(nth, how)
+	if l.last(r) == nil {
+		return false, nil
+	}
+	return true, check(r)
 }
 
 // stopped checks that nothing more is saved, not even what the disk would take.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"ticketing/raft"
 )
@@ -13,6 +14,7 @@ type Memory struct {
 	synced   []record
 	unsynced *record
 	failing  int // the operation, counted from now on, that fails
+	how      Failure
 }
 
 type record struct {
@@ -23,26 +25,31 @@ type record struct {
 // NewMemory returns an empty one.
 func NewMemory() *Memory { return &Memory{} }
 
-// operation is one that can fail.
-func (m *Memory) operation() error {
+// operation is one that can fail. It may be done although it returns an error.
+func (m *Memory) operation(do func()) error {
 	m.failing--
-	if m.failing == 0 {
-		return errors.New("the disk failed, as it was told to")
+	if m.failing != 0 {
+		do()
+		return nil
 	}
-	return nil
+	if m.how == After {
+		do()
+	}
+	if m.how == Full {
+		return fmt.Errorf("the disk is full, as it was told: %w", syscall.ENOSPC)
+	}
+	return errors.New("the disk failed, as it was told to")
 }
 
-// put writes one record and syncs it.
+// put writes one record and syncs it. Half a record is none.
 func (m *Memory) put(w raft.Write) error {
-	if err := m.operation(); err != nil {
+	err := m.operation(func() { m.unsynced = &record{Write: w} })
+	if err != nil {
 		return err
 	}
-	m.unsynced = &record{Write: w}
-	if err := m.operation(); err != nil {
-		return err
-	}
-	m.synced, m.unsynced = append(m.synced, *m.unsynced), nil
-	return nil
+	return m.operation(func() {
+		m.synced, m.unsynced = append(m.synced, *m.unsynced), nil
+	})
 }
 
 // Open returns the state, after it has seen to it that it survives.
@@ -78,7 +85,7 @@ func (m *Memory) Crash(choose func(Unsynced) Survivors) {
 }
 
 // Fail makes the nth operation from now on fail.
-func (m *Memory) Fail(nth int) { m.failing = nth }
+func (m *Memory) Fail(nth int, how Failure) { m.failing, m.how = nth, how }
 
 // Damage damages a record, or repairs it.
 func (m *Memory) Damage(i, nth int) (names []string, ok bool) {

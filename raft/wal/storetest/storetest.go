@@ -46,15 +46,28 @@ type Disk interface {
 
 // Faults are what goes wrong with a disk while the power is on.
 type Faults interface {
-	// Fail makes the nth operation from now on fail, counting from 1, among those that change the
-	// disk: a write after half of it is done, a sync with the system forgetting what is unsynced.
-	Fail(nth int)
+	// Fail makes the nth operation from now on fail in this way, counting from 1, among those that
+	// change the disk. Those after it succeed. 0 takes it back.
+	Fail(nth int, how Failure)
 
 	// Damage flips a bit in the nth byte, from 0, of the record of the mth write that was saved,
 	// from 0. It returns what an error about it must name. Asked again, it flips the bit back.
 	// There may be no such byte.
 	Damage(m, nth int) (names []string, ok bool)
 }
+
+// A Failure is what has happened when an operation returns an error. After a sync that failed
+// before or in the middle, the system takes what is unsynced for synced.
+type Failure int
+
+const (
+	Before Failure = iota // nothing of it is done
+	Short                 // half of it is
+	Full                  // the same, as the disk was full: the error wraps syscall.ENOSPC
+	After                 // all of it is done, and there is an error nonetheless
+)
+
+func failures() []Failure { return []Failure{Before, Short, Full, After} }
 
 // Unsynced is what a crash may lose.
 type Unsynced struct {

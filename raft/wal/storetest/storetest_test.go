@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
+	"syscall"
 	"testing"
 
 	"ticketing/raft"
@@ -17,12 +19,14 @@ func TestTheStoreInMemoryPasses(t *testing.T) {
 	}
 }
 
-// A flaw is a store with something wrong: what it does to writes, to errors and to what it loads.
+// A flaw is a store with something wrong: what it does to writes, to errors and to what it loads,
+// or what a crash leaves of its records.
 type flaw struct {
 	*Memory
 	onSave   func(raft.Write) raft.Write
-	onError  func(error) error
+	forgets  func(*Memory, error) bool // whether Save goes on after this error
 	onLoad   func(*Memory) (raft.Durable, error)
+	onCrash  func(*Memory, func(Unsynced) Survivors)
 	unsynced bool // Save does not wait
 }
 
@@ -38,6 +42,15 @@ func (f *flaw) Open() (Store, raft.Durable, error) {
 	return &flawed{f, s.(*memoryStore)}, d, nil
 }
 
+func (f *flaw) Crash(choose func(Unsynced) Survivors) {
+	if f.onCrash == nil || f.Memory.unsynced == nil {
+		f.Memory.Crash(choose)
+		return
+	}
+	f.onCrash(f.Memory, choose)
+	f.Memory.unsynced, f.failing = nil, 0
+}
+
 type flawed struct {
 	*flaw
 	store *memoryStore
@@ -50,13 +63,46 @@ func (f *flawed) Save(w raft.Write) error {
 		w = f.onSave(w)
 	}
 	err := f.store.Save(w)
-	if f.onError != nil {
-		err, f.store.err = f.onError(err), nil
+	if err != nil && f.forgets != nil && f.forgets(f.Memory, err) {
+		f.store.err = nil
 	}
 	if n := len(f.synced); f.unsynced && err == nil && n > 0 {
 		f.Memory.unsynced, f.synced = &f.synced[n-1], slices.Clone(f.synced[:n-1])
 	}
 	return err
+}
+
+// torn is a record of the part of its entries that a crash has left, one a byte and a sector,
+// behind those of the term and the vote. Only one that is chosen by sectors is taken apart by them.
+func torn(m *Memory, s Survivors, bySector bool) {
+	w := m.unsynced.Write
+	switch {
+	case s.Sectors == nil && s.Prefix == 0:
+		return
+	case s.Sectors == nil && !bySector:
+		w.Entries = w.Entries[:s.Prefix-1]
+	case s.Sectors == nil && s.Prefix <= len(w.Entries): // the end is not there: dropped, rightly
+		return
+	case s.Sectors != nil && !bySector && slices.Contains(s.Sectors, false):
+		return
+	case s.Sectors != nil && bySector && !s.Sectors[len(w.Entries)]:
+		return
+	case s.Sectors != nil && bySector: // the end is there, and so the rest is believed to be
+		w.Entries = slices.Clone(w.Entries)
+		for i := range w.Entries {
+			if !s.Sectors[i] {
+				w.Entries[i].Command = nil
+			}
+		}
+	}
+	m.synced = append(m.synced, record{Write: w})
+}
+
+func tears(bySector bool) func(*Memory, func(Unsynced) Survivors) {
+	return func(m *Memory, choose func(Unsynced) Survivors) {
+		n := 1 + len(m.unsynced.Entries)
+		torn(m, choose(Unsynced{Bytes: n, Sectors: n}), bySector)
+	}
 }
 
 // replayed is a flawed way to play the records back.
@@ -73,6 +119,7 @@ func replayed(apply func(*raft.Durable, raft.Write)) func(*Memory) (raft.Durable
 
 // The suite is worth what it catches.
 func TestEachFlawIsCaughtByItsCase(t *testing.T) {
+	caught := map[string]bool{}
 	for name, c := range map[string]struct {
 		flaw flaw
 		by   string
@@ -117,8 +164,44 @@ func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 			"large and empty commands survive"},
 		"Save does not wait for the disk": {
 			flaw{unsynced: true}, "all that Save has answered survives a crash"},
+		"only three entries of a write are saved": {
+			flaw{onSave: func(w raft.Write) raft.Write {
+				w.Entries = w.Entries[:min(3, len(w.Entries))]
+				return w
+			}},
+			"entries are appended"},
+		"what is there of a cut record is taken": {
+			flaw{onCrash: tears(false)}, "a crash at every byte of the last record"},
+		"a record whose end is there is taken for whole": {
+			flaw{onCrash: tears(true)}, "a crash with any sectors of the last record"},
+		"Open writes everything anew, and first deletes it": {
+			flaw{onLoad: func(m *Memory) (raft.Durable, error) {
+				_, d, err := m.Open()
+				if err != nil {
+					return d, err
+				}
+				all := m.synced
+				m.synced = nil
+				return d, m.operation(func() { m.synced = all })
+			}},
+			"a crash after any operation, and one more while it recovers"},
 		"an error is forgotten": {
-			flaw{onError: func(err error) error { return err }}, "an error is final"},
+			flaw{forgets: func(*Memory, error) bool { return true }}, "an error is final"},
+		"a full disk is tried again": {
+			flaw{forgets: func(_ *Memory, err error) bool { return errors.Is(err, syscall.ENOSPC) }},
+			"an error is final"},
+		"an error is forgotten if the record is there to be read": {
+			flaw{forgets: func(m *Memory, _ error) bool { return m.unsynced == nil && m.how == After }},
+			"an error is final"},
+		"a write that failed before anything was done is tried again": {
+			flaw{forgets: func(m *Memory, _ error) bool { return m.unsynced == nil && m.how == Before }},
+			"an error is final"},
+		"a short write is tried again": {
+			flaw{forgets: func(m *Memory, _ error) bool { return m.unsynced == nil && m.how == Short }},
+			"an error is final"},
+		"a sync is tried again": {
+			flaw{forgets: func(m *Memory, _ error) bool { return m.unsynced != nil }},
+			"an error is final"},
 		"what is in the cache is taken to be on the disk": {
 			flaw{onLoad: func(m *Memory) (d raft.Durable, err error) {
 				for _, r := range m.synced {
@@ -155,6 +238,12 @@ func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 			if err == nil {
 				t.Errorf("not caught by %q", c.by)
 			}
+			caught[c.by] = true
 		})
+	}
+	for _, c := range Cases() {
+		if !caught[c.Name] {
+			t.Errorf("there is no flaw for %q", c.Name)
+		}
 	}
 }
