@@ -35,7 +35,7 @@ var (
 	lineNumber = regexp.MustCompile(`\.(go|txt|md|html):\d+|#L\d+`)
 	heading    = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
 	ruleID     = regexp.MustCompile(`^([A-Z][A-Za-z]*)\.([A-Za-z0-9]+)$`)
-	symbol     = regexp.MustCompile(`^(raft|fsm|sim)\.([A-Z]\w*(?:\.\w+)?)$`)
+	symbol     = regexp.MustCompile(`^(raft|fsm|sim|trace)\.([A-Z]\w*(?:\.\w+)?)$`)
 	filePath   = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+$`)
 	ranByName  = regexp.MustCompile(
 		`raftsim run (?:-(?:trace|color|ascii) |-\w+ [^-\s]\S* )*([a-z0-9][\w.-]*)`)
@@ -210,6 +210,7 @@ func readProject(t *testing.T) *project {
 	for _, dir := range []string{"raft", "fsm", "sim"} {
 		p.symbols[dir] = symbolsIn(t, sources, dir)
 	}
+	p.symbols["trace"] = symbolsIn(t, sources, "fsm/trace")
 	return p
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 	"ticketing/sim"
 )
@@ -13,14 +14,14 @@ import (
 // rebuilt is a node as trace.md says how to rebuild it, from a trace and nothing else.
 type rebuilt struct {
 	boot    int64 // the event that started it
-	log     []sim.EntryRecord
-	state   sim.StateRecord
+	log     []trace.EntryRecord
+	state   trace.StateRecord
 	applied raft.Index
 	writes  []pendingWrite // in the order of seq
 
 	diskTerm raft.Term
 	diskVote raft.ServerID
-	disk     []sim.EntryRecord
+	disk     []trace.EntryRecord
 }
 
 // term is that of an entry, 0 if there is none.
@@ -32,8 +33,8 @@ func (n *rebuilt) term(i raft.Index) raft.Term {
 }
 
 type pendingWrite struct {
-	sim.WriteRecord
-	entries  []sim.EntryRecord
+	trace.WriteRecord
+	entries  []trace.EntryRecord
 	finished bool
 }
 
@@ -45,17 +46,17 @@ type outsider struct {
 	problems []string
 }
 
-func readTrace(trace *sim.Trace) []string {
+func readTrace(run *trace.Trace) []string {
 	o := &outsider{
 		nodes:  map[string]*rebuilt{},
 		hashes: map[raft.Index]string{}, leaders: map[raft.Term]string{},
 	}
-	for _, name := range trace.Header.Nodes {
+	for _, name := range run.Header.Nodes {
 		o.nodes[name] = &rebuilt{}
 	}
-	last := sim.Time(0)
-	for i := range trace.Events {
-		e := &trace.Events[i]
+	last := trace.Time(0)
+	for i := range run.Events {
+		e := &run.Events[i]
 		if e.ID != int64(i)+1 || e.Cause >= e.ID || e.At < last {
 			o.report(e, "it stands at %d, after time %s", i+1, last)
 		}
@@ -67,32 +68,32 @@ func readTrace(trace *sim.Trace) []string {
 	return o.problems
 }
 
-func (o *outsider) report(e *sim.Event, format string, args ...any) {
+func (o *outsider) report(e *trace.Event, format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	o.problems = append(o.problems, fmt.Sprintf("event %d, %s at %s: %s", e.ID, e.Kind, e.Node, what))
 }
 
 // follow does what trace.md says to do with each kind of event.
-func (o *outsider) follow(n *rebuilt, e *sim.Event) {
+func (o *outsider) follow(n *rebuilt, e *trace.Event) {
 	switch e.Kind {
-	case sim.KindStart, sim.KindRestart:
-		if s := e.State; e.Kind == sim.KindRestart && (s.Term != n.diskTerm || s.Vote != n.diskVote || s.Last != raft.Index(len(n.disk))) {
+	case trace.KindStart, trace.KindRestart:
+		if s := e.State; e.Kind == trace.KindRestart && (s.Term != n.diskTerm || s.Vote != n.diskVote || s.Last != raft.Index(len(n.disk))) {
 			o.report(e, "the disk had %d, %d, %d entries", n.diskTerm, n.diskVote, len(n.disk))
 		}
 		*n = rebuilt{boot: e.ID, state: *e.State, diskTerm: e.State.Term, diskVote: e.State.Vote}
-	case sim.KindAppend:
+	case trace.KindAppend:
 		o.append(n, e)
-	case sim.KindState:
+	case trace.KindState:
 		o.becomes(n, e)
-	case sim.KindWrite:
+	case trace.KindWrite:
 		o.write(n, e)
-	case sim.KindSaved, sim.KindSynced:
+	case trace.KindSaved, trace.KindSynced:
 		o.saved(n, e)
-	case sim.KindCrash, sim.KindStop:
+	case trace.KindCrash, trace.KindStop:
 		n.log = nil
-	case sim.KindApply:
+	case trace.KindApply:
 		o.apply(n, e)
-	case sim.KindSend:
+	case trace.KindSend:
 		m, end := e.Message, raft.Index(len(n.disk))
 		if m.Term > n.diskTerm || m.Kind == "append-reply" && m.Success && m.Match > end {
 			o.report(e, "says %d, %d; its disk %d, %d", m.Term, m.Match, n.diskTerm, end)
@@ -100,7 +101,7 @@ func (o *outsider) follow(n *rebuilt, e *sim.Event) {
 	}
 }
 
-func (o *outsider) becomes(n *rebuilt, e *sim.Event) {
+func (o *outsider) becomes(n *rebuilt, e *trace.Event) {
 	n.state = *e.State
 	if e.State.Role == "leader" {
 		if other := o.leaders[e.State.Term]; other != "" && other != e.Node {
@@ -113,7 +114,7 @@ func (o *outsider) becomes(n *rebuilt, e *sim.Event) {
 	}
 }
 
-func (o *outsider) apply(n *rebuilt, e *sim.Event) {
+func (o *outsider) apply(n *rebuilt, e *trace.Event) {
 	n.applied++
 	i := e.Entry.Index
 	if i != n.applied || i > n.state.Applied || e.Entry.Term != n.term(i) {
@@ -125,7 +126,7 @@ func (o *outsider) apply(n *rebuilt, e *sim.Event) {
 	o.hashes[i] = e.Entry.Hash
 }
 
-func (o *outsider) write(n *rebuilt, e *sim.Event) {
+func (o *outsider) write(n *rebuilt, e *trace.Event) {
 	w := pendingWrite{WriteRecord: *e.Write}
 	if w.Last > raft.Index(len(n.log)) {
 		o.report(e, "entry %d is written, the log has %d", w.Last, len(n.log))
@@ -135,7 +136,7 @@ func (o *outsider) write(n *rebuilt, e *sim.Event) {
 	n.writes = append(n.writes, w)
 }
 
-func (o *outsider) append(n *rebuilt, e *sim.Event) {
+func (o *outsider) append(n *rebuilt, e *trace.Event) {
 	if e.Entry.Index > raft.Index(len(n.log))+1 {
 		o.report(e, "entry %d, the log has %d", e.Entry.Index, len(n.log))
 		return
@@ -146,7 +147,7 @@ func (o *outsider) append(n *rebuilt, e *sim.Event) {
 	}
 }
 
-func (o *outsider) saved(n *rebuilt, e *sim.Event) {
+func (o *outsider) saved(n *rebuilt, e *trace.Event) {
 	for i := range n.writes {
 		n.writes[i].finished = n.writes[i].finished || n.writes[i].Seq == e.Write.Seq
 	}
@@ -165,20 +166,20 @@ func (o *outsider) saved(n *rebuilt, e *sim.Event) {
 }
 
 // reread writes a trace to a file's form and reads it again.
-func reread(t *testing.T, trace *sim.Trace) *sim.Trace {
+func reread(t *testing.T, run *trace.Trace) *trace.Trace {
 	t.Helper()
 	var file bytes.Buffer
-	if _, err := trace.WriteTo(&file); err != nil {
+	if _, err := run.WriteTo(&file); err != nil {
 		t.Fatal(err)
 	}
-	again, err := sim.ReadTrace(&file)
+	again, err := trace.Read(&file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return again
 }
 
-func record(t *testing.T, seed uint64) *sim.Trace {
+func record(t *testing.T, seed uint64) *trace.Trace {
 	t.Helper()
 	r, err := sim.Search{Faults: "harsh"}.Run(seed, sim.Options{Record: true})
 	if err != nil {
@@ -196,21 +197,21 @@ func TestATraceRebuildsEveryNode(t *testing.T) {
 }
 
 func TestATraceFromWhichAnEventIsMissingDoesNot(t *testing.T) {
-	kinds := []sim.EventKind{sim.KindAppend, sim.KindWrite, sim.KindSaved, sim.KindApply}
+	kinds := []trace.EventKind{trace.KindAppend, trace.KindWrite, trace.KindSaved, trace.KindApply}
 	for _, kind := range kinds {
-		trace := record(t, 1)
-		i := slices.IndexFunc(trace.Events, func(e sim.Event) bool {
+		run := record(t, 1)
+		i := slices.IndexFunc(run.Events, func(e trace.Event) bool {
 			return e.Kind == kind && (e.Entry == nil || e.Entry.Command != "")
 		})
-		trace.Events = slices.Delete(trace.Events, i, i+1)
-		for j := i; j < len(trace.Events); j++ {
-			e := &trace.Events[j]
+		run.Events = slices.Delete(run.Events, i, i+1)
+		for j := i; j < len(run.Events); j++ {
+			e := &run.Events[j]
 			e.ID--
 			if e.Cause > int64(i) {
 				e.Cause--
 			}
 		}
-		if len(readTrace(trace)) == 0 {
+		if len(readTrace(run)) == 0 {
 			t.Errorf("nothing is missed when the first %s is gone", kind)
 		}
 	}

@@ -110,6 +110,20 @@ func TestAClientThatLeavesGetsNoAnswerAndLeavesNothingBehind(t *testing.T) {
 	})
 }
 
+// Nothing is proposed for one that waits in the queue, and nobody knows what becomes of an entry.
+func TestAReplicaThatRetiresAnswersAllWhoWait(t *testing.T) {
+	c := newCluster(t, 3, Rules{})
+	c.elect(1)
+	held := c.ask(1, acquire(1, "door"))
+	c.settle()
+	waits := c.ask(1, acquire(2, "door"))
+	logged := c.ask(1, acquire(3, "gate"))
+	c.do(1, (*Replica).Retire)
+	same(t, "the answers", []string{"Granted{1}", "not leader, ask 0", "unknown"},
+		[]string{c.answer(held), c.answer(waits), c.answer(logged)})
+	c.do(2, (*Replica).Retire) // does not lead: nobody waits there
+}
+
 // The clean-up waits for nobody who has come back: the lock would be withdrawn from under its
 // holder.
 //

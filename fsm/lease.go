@@ -92,6 +92,31 @@ func (l *Leases) Lapse(key string, token Token) {
 	l.lapsed = append(l.lapsed, lapse{key, token})
 }
 
+// LeaseTime is what is left of a tenure's lease, by the clock of the server that tells it; 0 or less
+// when it is over and the tenure's end is not applied.
+type LeaseTime struct {
+	Key   string
+	Token Token
+	Left  raft.Time
+}
+
+// Left returns what is left of each lease, the shortest first, and whether there are more than
+// most.
+func (l *Leases) Left(now raft.Time, most int) (left []LeaseTime, more bool) {
+	for _, o := range l.lapsed {
+		left = append(left, LeaseTime{o.key, o.token, 0})
+	}
+	rest := Leases{running: l.running, alarms: slices.Clone(l.alarms)}
+	for _, ok := rest.Next(); ok && len(left) <= most; _, ok = rest.Next() {
+		a := rest.pop()
+		left = append(left, LeaseTime{a.key, a.token, a.at - now})
+	}
+	if len(left) > most {
+		return left[:most], true
+	}
+	return left, false
+}
+
 // ended reports whether the countdown that an alarm belongs to has ended or was replaced.
 func (l *Leases) ended(a alarm) bool {
 	c, ok := l.running[a.key]

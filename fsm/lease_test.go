@@ -52,6 +52,32 @@ func TestALeaseIsOverWhenItsTimeHasPassedAndNotBefore(t *testing.T) {
 	same(t, "when its tenure has ended", "", over(&l))
 }
 
+func TestWhatIsLeftOfLeasesIsToldAndNothingChanges(t *testing.T) {
+	var l Leases
+	for _, c := range []struct {
+		key     string
+		token   Token
+		leaseMS uint32
+	}{{"door", 1, 30}, {"gate", 2, 20}, {"lift", 3, 10}, {"hall", 4, 40}, {"roof", 5, 5}} {
+		start(&l, c.key, c.token, c.leaseMS, 0)
+	}
+	l.Stop("door")
+	l.Lapse("hall", 4)
+	now := 7 * millisecond
+	all := []LeaseTime{
+		{"hall", 4, 0}, {"roof", 5, -2 * millisecond}, {"lift", 3, 3 * millisecond},
+		{"gate", 2, 13 * millisecond},
+	}
+	for most := range 6 {
+		left, more := l.Left(now, most)
+		want := all[:min(most, len(all))]
+		same(t, fmt.Sprintf("the first %d", most), fmt.Sprint(want), fmt.Sprint(left))
+		same(t, "that there are more", most < len(all), more)
+	}
+	l.Advance(20 * millisecond)
+	same(t, "what is over afterwards", "hall=4 roof=5 lift=3 gate=2", over(&l))
+}
+
 func TestAStoppedCountdownIsNeverOver(t *testing.T) {
 	var l Leases
 	start(&l, "door", 1, 10, 0)

@@ -125,6 +125,7 @@ type Applied struct {
 	Envelope Envelope
 	Result   Result
 	Hash     uint64 // of the table afterwards
+	Holder   Token  // of the key afterwards, 0 if it is free
 }
 
 // Output is what there is to do. Its slices are valid until the next Take.
@@ -278,7 +279,9 @@ func (r *Replica) apply(entry raft.Entry) error {
 	case result.Kind == Released || result.Kind == Expired && result.Existed:
 		r.leases.Stop(e.Key)
 	}
-	r.out.Applied = append(r.out.Applied, Applied{entry.Index, entry.Term, e, result, r.table.Hash()})
+	holder, _ := r.table.Holder(e.Key)
+	r.out.Applied = append(r.out.Applied,
+		Applied{entry.Index, entry.Term, e, result, r.table.Hash(), holder.Token})
 	if r.leader != nil {
 		r.applied(entry, e, result)
 	}
@@ -292,6 +295,18 @@ func (r *Replica) Core() *raft.Core { return r.core }
 
 // Table gives an observer the applied table. It is only to be read.
 func (r *Replica) Table() *Table { return &r.table }
+
+// LeaseTimes tells an observer how much is left of the leases that this server counts, see
+// Leases.Left. It is as of the last Tick.
+func (r *Replica) LeaseTimes(most int) ([]LeaseTime, bool) { return r.leases.Left(r.now, most) }
+
+// Retire answers all who wait as if this server had been deposed: its driver is about to stop. The
+// driver gives it no more requests.
+func (r *Replica) Retire() {
+	if r.leader != nil {
+		r.resign(0) // if anybody else leads, this server has not heard of it
+	}
+}
 
 // Failed returns the error that has stopped the replica, if one has.
 func (r *Replica) Failed() error { return r.failed }

@@ -75,7 +75,7 @@ func TestALockIsGrantedReleasedAndGrantedAgain(t *testing.T) {
 	}}, c.node(1).proposed[1])
 	applied := c.node(3).applied[1]
 	same(t, "applied", Applied{Index: 2, Term: 1, Envelope: c.node(1).proposed[0].Envelope,
-		Result: Result{Kind: Granted, Token: 1}, Hash: applied.Hash}, applied)
+		Result: Result{Kind: Granted, Token: 1}, Hash: applied.Hash, Holder: 1}, applied)
 }
 
 func TestASingleNodeWorks(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ticketing/fsm/trace"
 )
 
 // A simulated hour of a cluster, per second of a core: how far a search sees in a night. All
@@ -15,15 +17,15 @@ import (
 
 // BenchmarkIdleCluster is three servers with nothing to do but heartbeats.
 func BenchmarkIdleCluster(b *testing.B) {
-	simulate(b, nil, func(w *World, now Time) { w.advance(now + Second) })
+	simulate(b, nil, func(w *World, now trace.Time) { w.advance(now + trace.Second) })
 }
 
 // BenchmarkTwentyOps adds five clients which together take or give back a lock every 50 ms.
 func BenchmarkTwentyOps(b *testing.B) {
 	clients := []Actor{"A", "B", "C", "D", "E"}
-	simulate(b, clients, func(w *World, now Time) {
+	simulate(b, clients, func(w *World, now trace.Time) {
 		for i := range 20 {
-			w.advance(now + Time(i)*50*Millisecond)
+			w.advance(now + trace.Time(i)*50*trace.Millisecond)
 			c := clients[i%len(clients)]
 			var do Command = Acquire{Client: c, Key: string(c), Lease: 2 * time.Second}
 			if i/len(clients)%2 == 1 {
@@ -38,7 +40,7 @@ func BenchmarkTwentyOps(b *testing.B) {
 
 // simulate runs b.N seconds, in worlds of up to ten minutes each: logs without snapshots only grow.
 // Time is this process's time on a core, since a machine may have other things to do.
-func simulate(b *testing.B, clients []Actor, second func(w *World, now Time)) {
+func simulate(b *testing.B, clients []Actor, second func(w *World, now trace.Time)) {
 	const most = 600
 	var events int64
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as raftsim has it
@@ -51,7 +53,7 @@ func simulate(b *testing.B, clients []Actor, second func(w *World, now Time)) {
 			b.Fatal(err)
 		}
 		for i := range min(left, most) {
-			second(w, Time(i)*Second)
+			second(w, trace.Time(i)*trace.Second)
 		}
 		if w.halted {
 			b.Fatal(w.broken, w.failure)

@@ -1,6 +1,10 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
+
+	"ticketing/fsm/trace"
+)
 
 // stormy is more inputs in a second than any server has to take: an idle one takes some 40, and a
 // busy one some hundreds.
@@ -10,7 +14,7 @@ const stormy = 20_000
 // else shows it, but such a run would never end; so this one ends it, whatever is tolerated.
 func eventStorm() invariant {
 	var seen [maxNodes + 1]struct { // by server
-		until Time
+		until trace.Time
 		steps int
 	}
 	return invariant{
@@ -19,10 +23,10 @@ func eventStorm() invariant {
 		step: func(w *World, n *node) string {
 			s := &seen[n.id]
 			if w.now >= s.until {
-				s.until, s.steps = (w.now/Second+1)*Second, 0
+				s.until, s.steps = (w.now/trace.Second+1)*trace.Second, 0
 			}
 			if s.steps++; s.steps > stormy {
-				return fmt.Sprintf("it has taken %d inputs since %s", s.steps, s.until-Second)
+				return fmt.Sprintf("it has taken %d inputs since %s", s.steps, s.until-trace.Second)
 			}
 			return ""
 		},

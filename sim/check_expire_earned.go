@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -31,4 +32,4 @@ func expireEarned() invariant {
 }
 
 // localString writes a duration of some node's own clock.
-func localString(t raft.Time) string { return Time(t).String() }
+func localString(t raft.Time) string { return trace.Time(t).String() }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -437,11 +438,11 @@ func showings() map[string][]showing {
 		},
 		stormName: {
 			{"a storm", "it has taken 20001 inputs since 3000ms", func(w *World, i *invariant) string {
-				w.now = 3*Second + 7
+				w.now = 3*trace.Second + 7
 				return inputs(w, i, stormy+1)
 			}},
 			{"as many in two seconds", "", func(w *World, i *invariant) string {
-				w.now = 3*Second - 1
+				w.now = 3*trace.Second - 1
 				problem := inputs(w, i, stormy)
 				w.now++
 				return problem + inputs(w, i, stormy)
@@ -571,7 +572,7 @@ func TestACommittedCommandThatCannotBeReadStopsTheServerAndIsNoticed(t *testing.
 		t.Fatal(err)
 	}
 	w.step(w.nodes[0], nil)
-	w.advance(w.now + Second)
+	w.advance(w.now + trace.Second)
 	checkBroken(t, w, readable)
 }
 
@@ -602,7 +603,7 @@ func TestInALongRunAllInvariantsAreAskedAndHold(t *testing.T) {
 		}
 	}
 	for _, n := range w.nodes {
-		n.disk.syncMin, n.disk.syncMax = 10*Millisecond, 40*Millisecond
+		n.disk.syncMin, n.disk.syncMax = 10*trace.Millisecond, 40*trace.Millisecond
 	}
 	if err := w.start(); err != nil {
 		t.Fatal(err)
@@ -615,14 +616,14 @@ func TestInALongRunAllInvariantsAreAskedAndHold(t *testing.T) {
 	}
 	victim := raft.ServerID(1)
 	for i := range 18_000 {
-		w.advance(Time(i) * 100 * Millisecond)
+		w.advance(trace.Time(i) * 100 * trace.Millisecond)
 		client, key := clients[i%4], []string{"door", "gate"}[i/2%2]
 		if i/4%2 == 0 {
 			do(Acquire{Client: client, Key: key, Lease: 500 * time.Millisecond})
 		} else {
 			do(ReleaseLock{Client: client, Key: key})
 		}
-		w.advance(w.now + 30*Millisecond) // in the middle of that
+		w.advance(w.now + 30*trace.Millisecond) // in the middle of that
 		switch i % 100 {
 		case 40, 70:
 			victim = raft.ServerID(i/100%3) + 1

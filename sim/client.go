@@ -2,6 +2,7 @@ package sim
 
 import (
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -84,7 +85,7 @@ func (w *World) release(c *client, r ReleaseLock) {
 	}
 	if held.token == 0 && !r.TokenSet {
 		c.state = stateNothing
-		w.traceClient(c, KindAnswer, ClientRecord{Op: "release", Key: r.Key, Status: stateNothing})
+		w.traceClient(c, trace.KindAnswer, trace.ClientRecord{Op: "release", Key: r.Key, Status: stateNothing})
 		return
 	}
 	token := held.token
@@ -144,7 +145,7 @@ func (w *World) ask(c *client) {
 	n := w.node(c.server)
 	m := &clientMessage{request: c.request}
 	f := flight{from: c.index, to: n.index, kind: messageRequest, client: m}
-	f.id = w.traceClientFlight(c, KindRequest, &f)
+	f.id = w.traceClientFlight(c, trace.KindRequest, &f)
 	w.cause = f.id
 	w.send(&f)
 	w.armClient(c)
@@ -193,7 +194,7 @@ func (w *World) disconnect(c *client) {
 	c.timerGen++
 	n := w.node(c.server)
 	f := flight{from: c.index, to: n.index, kind: messageDisconnect, client: &clientMessage{request: c.request}}
-	f.id = w.traceClientFlight(c, KindDisconnect, &f)
+	f.id = w.traceClientFlight(c, trace.KindDisconnect, &f)
 	w.cause = f.id
 	w.send(&f)
 }
@@ -214,14 +215,14 @@ func (w *World) write(c *client, key string) {
 	held := c.tokens[key]
 	if held.token == 0 {
 		c.state = stateNothing
-		w.traceClient(c, KindAnswer, ClientRecord{Op: "write", Key: key, Status: stateNothing})
+		w.traceClient(c, trace.KindAnswer, trace.ClientRecord{Op: "write", Key: key, Status: stateNothing})
 		return
 	}
 	f := flight{
 		from: c.index, to: int32(len(w.actors)) - 1, kind: messageWrite,
 		client: &clientMessage{request: fsm.Request{Key: key}, token: held.token},
 	}
-	f.id = w.traceClientFlight(c, KindRequest, &f)
+	f.id = w.traceClientFlight(c, trace.KindRequest, &f)
 	w.cause = f.id
 	w.send(&f)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ticketing/fsm/trace"
 )
 
 // said lists what a client sent and made of what came back, a short line each.
@@ -15,11 +17,11 @@ func said(w *World, client Actor) (lines []string) {
 			continue
 		}
 		switch c := e.Client; e.Kind {
-		case KindRequest:
+		case trace.KindRequest:
 			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %d.%d %s", c.Op, c.Seq, c.Attempt, c.Server)))
-		case KindAnswer:
+		case trace.KindAnswer:
 			lines = append(lines, strings.TrimSpace("← "+e.Text+" "+c.Result))
-		case KindDisconnect:
+		case trace.KindDisconnect:
 			lines = append(lines, "disconnect "+c.Server)
 		}
 	}
@@ -94,7 +96,7 @@ func TestTheLeaseOfAClientThatWaitedRunsFromItsNewestAttempt(t *testing.T) {
 		if e.Node != "B" {
 			continue
 		}
-		if e.Kind == KindRequest {
+		if e.Kind == trace.KindRequest {
 			sent = append(sent, int64(e.Local))
 		}
 		if e.Text == "granted" && (len(sent) != 2 || e.Client.Until != sent[1]+600_000) {
@@ -125,7 +127,7 @@ func TestAGrantThatComesTooLateIsGivenBackWithItsToken(t *testing.T) {
 	// well.
 	var back []uint64
 	for _, e := range w.trace.Events {
-		if e.Kind == KindRequest && e.Client.Op == "release" {
+		if e.Kind == trace.KindRequest && e.Client.Op == "release" {
 			back = append(back, e.Client.Token)
 		}
 	}

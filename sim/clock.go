@@ -1,29 +1,23 @@
 package sim
 
-import "ticketing/raft"
-
-// Time is true time, in microseconds since the run began. Only the simulator knows it.
-type Time int64
-
-// Milliseconds and seconds of true time.
-const (
-	Millisecond Time = 1000
-	Second      Time = 1_000_000
+import (
+	"ticketing/fsm/trace"
+	"ticketing/raft"
 )
 
 // clock is one actor's own monotonic clock: a straight line from the last change on. Rates are
 // integers, in parts per million of true time, so that every machine computes the same.
 type clock struct {
-	fromTrue  Time
+	fromTrue  trace.Time
 	fromLocal raft.Time
-	rate      int64 // 1,000,000 is true, 0 has stopped
-	wall      Time  // how far its wall clock was moved; nothing in the product reads a wall clock
+	rate      int64      // 1,000,000 is true, 0 has stopped
+	wall      trace.Time // how far its wall clock was moved; nothing in the product reads a wall clock
 }
 
 const trueRate = 1_000_000
 
 // at is what the clock reads at true time t, not before the last change.
-func (c *clock) at(t Time) raft.Time {
+func (c *clock) at(t trace.Time) raft.Time {
 	d := int64(t - c.fromTrue)
 	if c.rate == trueRate {
 		return c.fromLocal + raft.Time(d)
@@ -33,7 +27,7 @@ func (c *clock) at(t Time) raft.Time {
 }
 
 // when is the first true time at which the clock reads at least local; false if it never will.
-func (c *clock) when(local raft.Time) (Time, bool) {
+func (c *clock) when(local raft.Time) (trace.Time, bool) {
 	d := int64(local - c.fromLocal)
 	if d <= 0 {
 		return c.fromTrue, true
@@ -42,14 +36,14 @@ func (c *clock) when(local raft.Time) (Time, bool) {
 		return 0, false
 	}
 	if c.rate == trueRate {
-		return c.fromTrue + Time(d), true
+		return c.fromTrue + trace.Time(d), true
 	}
 	whole, rest := d/c.rate, d%c.rate
-	return c.fromTrue + Time(whole*trueRate+(rest*trueRate+c.rate-1)/c.rate), true
+	return c.fromTrue + trace.Time(whole*trueRate+(rest*trueRate+c.rate-1)/c.rate), true
 }
 
 // setRate bends the line at true time t. What the clock reads does not jump.
-func (c *clock) setRate(t Time, rate int64) {
+func (c *clock) setRate(t trace.Time, rate int64) {
 	c.fromLocal, c.fromTrue = c.at(t), t
 	c.rate = rate
 }

@@ -3,10 +3,11 @@ package sim
 import (
 	"testing"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
-const hours = 3600 * Second
+const hours = 3600 * trace.Second
 
 // rates run from the slowest that a scenario might think of to the fastest.
 func rates() []int64 {
@@ -17,7 +18,7 @@ func TestWhenIsTheFirstTimeAtWhichAClockReadsSoMuch(t *testing.T) {
 	for _, rate := range rates() {
 		for i := range uint64(2000) {
 			c := clock{
-				fromTrue:  Time(below(scramble(i), int64(100*hours))),
+				fromTrue:  trace.Time(below(scramble(i), int64(100*hours))),
 				fromLocal: raft.Time(below(scramble(i+1e6), int64(100*hours))),
 				rate:      rate,
 			}
@@ -37,7 +38,7 @@ func TestAClockNeverGoesBackAndKeepsItsRate(t *testing.T) {
 	for _, rate := range rates() {
 		c := clock{rate: rate}
 		before := raft.Time(-1)
-		for now := Time(0); now < 3000; now++ {
+		for now := trace.Time(0); now < 3000; now++ {
 			if c.at(now) < before {
 				t.Fatalf("rate %d: it goes back at %d", rate, now)
 			}
@@ -66,18 +67,18 @@ func TestAThousandHoursDoNotOverflow(t *testing.T) {
 
 func TestAStoppedClockStandsStillAndNeverGetsThere(t *testing.T) {
 	c := clock{rate: trueRate}
-	c.setRate(Second, 0)
-	if c.at(Second) != c.at(5*hours) || c.at(Second) != raft.Time(Second) {
-		t.Errorf("it reads %d, then %d", c.at(Second), c.at(5*hours))
+	c.setRate(trace.Second, 0)
+	if c.at(trace.Second) != c.at(5*hours) || c.at(trace.Second) != raft.Time(trace.Second) {
+		t.Errorf("it reads %d, then %d", c.at(trace.Second), c.at(5*hours))
 	}
-	if at, ok := c.when(raft.Time(Second) + 1); ok {
+	if at, ok := c.when(raft.Time(trace.Second) + 1); ok {
 		t.Errorf("it will read more at %d", at)
 	}
-	if at, ok := c.when(raft.Time(Second)); !ok || at > Second {
+	if at, ok := c.when(raft.Time(trace.Second)); !ok || at > trace.Second {
 		t.Errorf("what it reads already, it reads at %d (%v)", at, ok)
 	}
-	c.setRate(3*Second, trueRate)
-	if got := c.at(4 * Second); got != raft.Time(2*Second) {
+	c.setRate(3*trace.Second, trueRate)
+	if got := c.at(4 * trace.Second); got != raft.Time(2*trace.Second) {
 		t.Errorf("it stood for 2 s of 4 and reads %d", got)
 	}
 }
@@ -85,7 +86,7 @@ func TestAStoppedClockStandsStillAndNeverGetsThere(t *testing.T) {
 func TestAClockThatIsBentDoesNotJump(t *testing.T) {
 	c := clock{rate: trueRate, fromLocal: 250}
 	for i := range uint64(5000) {
-		at := c.fromTrue + Time(below(scramble(i), int64(Second)))
+		at := c.fromTrue + trace.Time(below(scramble(i), int64(trace.Second)))
 		before := c.at(at)
 		c.setRate(at, rates()[below(scramble(i+1e6), int64(len(rates())))])
 		if c.at(at) != before {

@@ -2,7 +2,11 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
+
+	"ticketing/fsm/trace"
 )
 
 // Style says how text is drawn.
@@ -27,7 +31,7 @@ func (o Style) width() int {
 // Diagram draws the trace: time downwards, a column for each node, a lane for each key, and a line
 // for each thing that tells the story. Heartbeats are counted, not drawn. The lines have no line
 // ends.
-func (t *Trace) Diagram(o Style) []string {
+func Diagram(t *trace.Trace, o Style) []string {
 	s := tell(t)
 	d := s.layout(o)
 	lines := d.title(s.title())
@@ -92,20 +96,28 @@ func (s *teller) laneWidth() int {
 // instant reports whether the whole run takes no time, as one that is stepped by hand does.
 func (s *teller) instant() bool {
 	n := len(s.Events)
-	return n > 0 && s.Events[n-1].At < Millisecond
+	return n > 0 && s.Events[n-1].At < trace.Millisecond
 }
 
 // title says what was run and, if the trace has one, what it found.
 func (s *teller) title() string {
-	h := s.Header
-	words := []string{h.Scenario, fmt.Sprintf("seed %d", h.Seed), rulesWords(h)}
+	words := []string{runWords(s.Header)}
 	if finding := s.finding(); finding != "" {
 		words = append(words, finding)
 	}
 	return strings.Join(words, " · ")
 }
 
-func rulesWords(h Header) string {
+// runWords says which run it was.
+func runWords(h trace.Header) string {
+	if h.Real {
+		start := time.UnixMicro(int64(h.Zero)).UTC().Format("2006-01-02 15:04:05.000 MST")
+		return listed(h.Nodes) + " · cluster " + strconv.FormatUint(h.Cluster, 16) + " · from " + start
+	}
+	return fmt.Sprintf("%s · seed %d · %s", h.Scenario, h.Seed, rulesWords(h))
+}
+
+func rulesWords(h trace.Header) string {
 	if len(h.Without) == 0 {
 		return "all rules on"
 	}
@@ -122,7 +134,7 @@ func (s *teller) finding() string {
 		return s.late[0]
 	}
 	for i := range s.Events {
-		if s.Events[i].Kind == KindViolation {
+		if s.Events[i].Kind == trace.KindViolation {
 			return s.Events[i].Rule + " is broken"
 		}
 	}
@@ -141,7 +153,7 @@ func (d *layout) title(text string) []string {
 
 // header names the columns, with the rates of clocks that are not true, and says what the signs
 // mean.
-func (d *layout) header(t *Trace, legend []sign) string {
+func (d *layout) header(t *trace.Trace, legend []sign) string {
 	c := newCanvas(d.Style)
 	axis := "ms"
 	if d.events {
@@ -149,7 +161,7 @@ func (d *layout) header(t *Trace, legend []sign) string {
 	}
 	c.text(d.time-1-len(axis), axis, paintFaint)
 	for i, name := range t.Header.Nodes {
-		name += rateWords(t.rate(name))
+		name += rateWords(rate(t, name))
 		name = d.Clean(name)
 		c.text(d.center[i]-(len([]rune(name))-1)/2, name, paintBold)
 	}

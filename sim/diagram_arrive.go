@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"strings"
+
+	"ticketing/fsm/trace"
 )
 
 // ruleReplaces is the rule by which a follower deletes entries of its own for the leader's.
@@ -10,7 +12,7 @@ const ruleReplaces = "AE.3"
 
 // arrives tells entries that reach a follower later than their row could show. What arrives at the
 // same time is one row, and so is a network that lets go of it.
-func (s *teller) arrives(m *moment, e *Event, entries []*EntryRecord) {
+func (s *teller) arrives(m *moment, e *trace.Event, entries []*trace.EntryRecord) {
 	column, ok := s.column[e.Node]
 	if !ok {
 		return
@@ -23,8 +25,8 @@ func (s *teller) arrives(m *moment, e *Event, entries []*EntryRecord) {
 			s.rows = s.rows[:len(s.rows)-1]
 		}
 		r = s.add(e, "", toneEntries)
-		r.opening, r.node, r.from = opening, -1, s.columnOf(m.message().From)
-		r.reached = map[int][]*EntryRecord{}
+		r.opening, r.node, r.from = opening, -1, s.columnOf(messageOf(m.Event).From)
+		r.reached = map[int][]*trace.EntryRecord{}
 	}
 	r.reached[column] = append(r.reached[column], entries...)
 	if e.Rule == ruleReplaces {
@@ -34,20 +36,20 @@ func (s *teller) arrives(m *moment, e *Event, entries []*EntryRecord) {
 		r.tone = toneSubject
 	}
 	last := entries[len(entries)-1]
-	sent := s.firstSent[sentEntry{m.message().From, e.Node, m.message().Term, last.Index}]
+	sent := s.firstSent[sentEntry{messageOf(m.Event).From, e.Node, messageOf(m.Event).Term, last.Index}]
 	r.words = r.opening + s.reachWords(r, sent)
 }
 
 // isSubject reports whether an entry is what the picture is about: what was proposed at a lease's
 // end.
-func (s *teller) isSubject(entry *EntryRecord) bool {
+func (s *teller) isSubject(entry *trace.EntryRecord) bool {
 	return s.subject[position{entry.Index, entry.Term}]
 }
 
 // reachWords says what reached whom. What came together is told by its last entry.
-func (s *teller) reachWords(r *row, sent *Event) string {
+func (s *teller) reachWords(r *row, sent *trace.Event) string {
 	type group struct {
-		entries []*EntryRecord
+		entries []*trace.EntryRecord
 		names   []string
 	}
 	var groups []*group
@@ -73,7 +75,7 @@ func (s *teller) reachWords(r *row, sent *Event) string {
 			text = "entries " + span(g.entries[0].Index, g.entries[n-1].Index) + " reach "
 		}
 		text += strings.Join(g.names, ", ")
-		if sent != nil && r.at-sent.At >= Millisecond {
+		if sent != nil && r.at-sent.At >= trace.Millisecond {
 			text += " after " + millis(r.at-sent.At) + " ms"
 		}
 		if n > 1 && !plain {
@@ -87,9 +89,9 @@ func (s *teller) reachWords(r *row, sent *Event) string {
 	return strings.Join(words, "; ")
 }
 
-func isEmpty(e *EntryRecord) bool { return e.Command == "" }
+func isEmpty(e *trace.EntryRecord) bool { return e.Command == "" }
 
-func positions(entries []*EntryRecord) []position {
+func positions(entries []*trace.EntryRecord) []position {
 	var all []position
 	for _, e := range entries {
 		all = append(all, position{e.Index, e.Term})

@@ -5,11 +5,12 @@ import (
 	"strconv"
 	"strings"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // What is longer than this without a row is a gap, and drawn as one.
-const gap = 120 * Millisecond
+const gap = 120 * trace.Millisecond
 
 // draw draws the rows of events from an id on.
 func (s *teller) draw(d *layout, from int64) []string {
@@ -33,9 +34,9 @@ func (s *teller) draw(d *layout, from int64) []string {
 func (s *teller) drawGap(d *layout, before, after *row) string {
 	messages := 0
 	for i := before.event; i < after.event-1 && i < int64(len(s.Events)); i++ {
-		m := s.Events[i].message()
-		reply := m.Kind == messageAppendReply.String()
-		if s.Events[i].Kind == KindSend && (reply || m.Kind == messageAppend.String() && len(m.Entries) == 0) {
+		m := messageOf(&s.Events[i])
+		reply := m.Kind == trace.AppendReply
+		if s.Events[i].Kind == trace.KindSend && (reply || m.Kind == trace.Append && len(m.Entries) == 0) {
 			messages++
 		}
 	}

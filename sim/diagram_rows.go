@@ -3,25 +3,26 @@ package sim
 import (
 	"slices"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // A row is one line of the picture: what happened, and how everything stands meanwhile.
 type row struct {
 	event    int64 // the event that it tells
-	at       Time
-	own      string                 // the acting node's own clock, when it differs
-	node     int                    // the acting node's column, -1 for none
-	mark     string                 // drawn there: ●, ◆, ★t1, ✕
-	arrows   map[int]rune           // heads of what leaves from there, by column: ▶ quick, ▷ slow, ✕ lost
-	reached  map[int][]*EntryRecord // what arrives late, by column,
-	from     int                    // and the column that it comes from
+	at       trace.Time
+	own      string                       // the acting node's own clock, when it differs
+	node     int                          // the acting node's column, -1 for none
+	mark     string                       // drawn there: ●, ◆, ★t1, ✕
+	arrows   map[int]rune                 // heads of what leaves from there, by column: ▶ quick, ▷ slow, ✕ lost
+	reached  map[int][]*trace.EntryRecord // what arrives late, by column,
+	from     int                          // and the column that it comes from
 	words    string
 	tone     tone
 	lock     map[string]string // said in a key's lane in place of its bar
 	nodes    []nodeLook
 	held     map[string]tenureLook
-	asking   *ClientRecord // of a row about a request, and who makes it
+	asking   *trace.ClientRecord // of a row about a request, and who makes it
 	askers   []string
 	replaced []string  // nodes that had other entries there
 	opening  string    // of its words
@@ -84,7 +85,7 @@ type position struct {
 }
 
 // tell makes the rows of a trace.
-func tell(t *Trace) *teller {
+func tell(t *trace.Trace) *teller {
 	s := &teller{
 		plot: newPlot(t), column: map[string]int{}, drift: map[string]bool{}, held: map[string]tenureLook{},
 		owners: map[uint64]string{}, meant: map[position]uint64{}, subject: map[position]bool{},
@@ -97,7 +98,7 @@ func tell(t *Trace) *teller {
 	}
 	for i := range t.Events {
 		e := &t.Events[i]
-		if _, ok := s.column[e.Node]; ok && isAside(e) {
+		if _, ok := s.column[e.Node]; ok && isAside(e) && !t.Header.Real {
 			s.drift[e.Node] = true
 		}
 		if e.Client != nil && e.Client.Key != "" && !slices.Contains(s.keys, e.Client.Key) {
@@ -113,52 +114,54 @@ func tell(t *Trace) *teller {
 // moment tells one moment, in the order in which its parts follow from each other.
 func (s *teller) moment(m *moment) {
 	switch m.Kind {
-	case KindStart, KindRestart, KindCrash, KindPause, KindResume:
+	case trace.KindStart, trace.KindRestart, trace.KindCrash, trace.KindPause, trace.KindResume,
+		trace.KindStop:
 		s.process(m)
-	case KindCommand:
+	case trace.KindCommand:
 		s.command(m)
-	case KindRequest:
-		s.request(m)
-	case KindDisconnect:
+	case trace.KindRequest:
+		s.request(m.Event)
+	case trace.KindDisconnect:
 		s.add(m.Event, m.Node+" leaves before it is answered", toneNone)
-	case KindAnswer:
+	case trace.KindAnswer:
 		s.answer(m)
-	case KindResource:
+	case trace.KindResource:
 		s.resource(m)
-	case KindViolation:
+	case trace.KindViolation:
 		s.violation(m.Event)
 	}
-	var appended, applied []*Event
+	s.real(m)
+	var appended, applied []*trace.Event
 	for _, e := range m.tail {
 		switch e.Kind {
-		case KindState:
+		case trace.KindState:
 			s.state(m, e)
-		case KindAppend:
+		case trace.KindAppend:
 			appended = append(appended, e)
-		case KindApply:
+		case trace.KindApply:
 			applied = append(applied, e)
-		case KindStop:
+		case trace.KindStop:
 			s.down(e)
 		}
 	}
 	s.applies(m, applied)
 	for _, e := range m.tail {
-		if e.Kind == KindViolation {
+		if e.Kind == trace.KindViolation {
 			s.violation(e)
 		}
 	}
-	if m.Kind != KindStart && m.Kind != KindRestart {
+	if m.Kind != trace.KindStart && m.Kind != trace.KindRestart {
 		s.appends(m, appended)
 	}
 }
 
 // add makes a row about an event, with everything as it stands now.
-func (s *teller) add(e *Event, words string, tone tone) *row {
+func (s *teller) add(e *trace.Event, words string, tone tone) *row {
 	r := row{event: e.ID, at: e.At, node: -1, from: -1, words: words, tone: tone, nodes: slices.Clone(s.nodes)}
 	if column, ok := s.column[e.Node]; ok {
 		r.node = column
 		if s.drift[e.Node] {
-			r.own = millis(Time(e.Local))
+			r.own = millis(trace.Time(e.Local))
 		}
 	}
 	r.held = map[string]tenureLook{}
@@ -181,7 +184,7 @@ func (s *teller) last() *row {
 
 // violation is a broken invariant. If the row before shows something wrong at the same time, it
 // says so there.
-func (s *teller) violation(e *Event) {
+func (s *teller) violation(e *trace.Event) {
 	if r := s.last(); r != nil && r.tone == toneWrong && r.at == e.At {
 		r.words += "; " + e.Rule + " is broken"
 		return

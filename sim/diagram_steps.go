@@ -1,23 +1,36 @@
 package sim
 
 import (
+	"slices"
+
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // A moment is an input and what followed from it at once: people think of it as one thing.
 type moment struct {
-	*Event          // the input
-	tail   []*Event // what followed, in order
+	*trace.Event                // the input, the last one if several were taken together
+	also         []*trace.Event // those before it
+	tail         []*trace.Event // what followed, in order
+}
+
+// inputs are all that were taken together.
+func (m *moment) inputs() []*trace.Event {
+	return append(slices.Clip(m.also), m.Event)
 }
 
 // moments puts a trace's events together.
-func (t *Trace) moments() []moment {
+func moments(t *trace.Trace) []moment {
 	var all []moment
 	for i := range t.Events {
 		e := &t.Events[i]
 		if n := len(all); n > 0 && all[n-1].owns(e) {
 			all[n-1].tail = append(all[n-1].tail, e)
+			continue
+		} else if n > 0 && all[n-1].More && all[n-1].Node == e.Node {
+			all[n-1].also = append(all[n-1].also, all[n-1].Event)
+			all[n-1].Event = e
 			continue
 		}
 		all = append(all, moment{Event: e})
@@ -26,11 +39,13 @@ func (t *Trace) moments() []moment {
 }
 
 // owns reports whether the next event follows from this moment's input.
-func (m *moment) owns(e *Event) bool {
+func (m *moment) owns(e *trace.Event) bool {
 	switch e.Kind {
-	case KindState, KindAppend, KindWrite, KindApply, KindSend, KindReply, KindStop, KindViolation:
+	case trace.KindState, trace.KindAppend, trace.KindWrite, trace.KindApply, trace.KindSend, trace.KindReply, trace.KindViolation:
 		return true
-	case KindLost: // as it left; what is lost on arrival is a moment of its own
+	case trace.KindStop: // a real node is stopped from outside, too
+		return e.Cause != 0
+	case trace.KindLost: // as it left; what is lost on arrival is a moment of its own
 		for _, sent := range m.tail {
 			if sent.ID == e.Cause {
 				return true
@@ -56,39 +71,42 @@ type askedFor struct {
 
 // plot is a trace with what one must look up in it to tell it.
 type plot struct {
-	*Trace
+	*trace.Trace
 	moments   []moment
-	fate      map[int64]*Event     // of a sending, by its id: its first arrival, or its loss
-	firstSent map[sentEntry]*Event // the first sending of an entry to a server by a leader
-	firstVote map[sentEntry]*Event // the first request for a vote in a term, to a server
-	firstAsk  map[askedFor]*Event  // the first sending of a request
-	proposed  map[askedFor]*Event  // the entry that a request became
-	ruptures  []int64              // by event: how many inputs came from outside until then
+	fate      map[int64]*trace.Event     // of a sending, by its id: its first arrival, or its loss
+	firstSent map[sentEntry]*trace.Event // the first sending of an entry to a server by a leader
+	firstVote map[sentEntry]*trace.Event // the first request for a vote in a term, to a server
+	firstAsk  map[askedFor]*trace.Event  // the first sending of a request
+	proposed  map[askedFor]*trace.Event  // the entry that a request became
+	ruptures  []int64                    // by event: how many inputs came from outside until then
 }
 
-func newPlot(t *Trace) *plot {
+func newPlot(t *trace.Trace) *plot {
 	p := &plot{
-		Trace: t, moments: t.moments(), fate: map[int64]*Event{}, firstSent: map[sentEntry]*Event{},
-		firstVote: map[sentEntry]*Event{}, firstAsk: map[askedFor]*Event{}, proposed: map[askedFor]*Event{},
+		Trace: t, moments: moments(t), fate: map[int64]*trace.Event{}, firstSent: map[sentEntry]*trace.Event{},
+		firstVote: map[sentEntry]*trace.Event{}, firstAsk: map[askedFor]*trace.Event{}, proposed: map[askedFor]*trace.Event{},
 	}
 	var outside int64
 	for i := range t.Events {
 		e := &t.Events[i]
 		switch e.Kind {
-		case KindReceive, KindLost, KindAnswer, KindResource:
+		case trace.KindReceive, trace.KindLost, trace.KindAnswer, trace.KindResource:
 			if p.fate[e.Cause] == nil {
 				p.fate[e.Cause] = e
 			}
-		case KindSend:
+		case trace.KindSend:
 			p.noteSend(e)
-		case KindRequest:
-			note(p.firstAsk, askedFor{e.Node, e.asked().Seq, e.asked().Op}, e)
-		case KindAppend:
+		case trace.KindRequest:
+			note(p.firstAsk, asking(e), e)
+		case trace.KindAppend:
 			p.noteAppend(e)
 		}
+		if isRealRequest(t, e) {
+			note(p.firstAsk, asking(e), e)
+		}
 		switch e.Kind {
-		case KindCommand, KindElectionTimeout, KindHeartbeatTimeout, KindCrash, KindRestart, KindRequest,
-			KindExpect:
+		case trace.KindCommand, trace.KindElectionTimeout, trace.KindHeartbeatTimeout, trace.KindCrash, trace.KindRestart, trace.KindRequest,
+			trace.KindExpect:
 			outside++
 		}
 		p.ruptures = append(p.ruptures, outside)
@@ -96,15 +114,26 @@ func newPlot(t *Trace) *plot {
 	return p
 }
 
-func note[K comparable](in map[K]*Event, key K, e *Event) {
+func asking(e *trace.Event) askedFor {
+	c := clientOf(e)
+	return askedFor{c.Client, c.Seq, c.Op}
+}
+
+// isRealRequest reports whether an event is the first that is known of a real client's request:
+// that a server has received it. Simulated clients write down the sending.
+func isRealRequest(t *trace.Trace, e *trace.Event) bool {
+	return t.Header.Real && e.Kind == trace.KindReceive && e.Client != nil
+}
+
+func note[K comparable](in map[K]*trace.Event, key K, e *trace.Event) {
 	if in[key] == nil {
 		in[key] = e
 	}
 }
 
-func (p *plot) noteSend(e *Event) {
-	m := e.message()
-	if m.Kind == messageVote.String() {
+func (p *plot) noteSend(e *trace.Event) {
+	m := messageOf(e)
+	if m.Kind == trace.Vote {
 		note(p.firstVote, sentEntry{from: m.From, to: m.To, term: m.Term}, e)
 	}
 	for _, entry := range m.Entries {
@@ -112,8 +141,8 @@ func (p *plot) noteSend(e *Event) {
 	}
 }
 
-func (p *plot) noteAppend(e *Event) {
-	entry := e.entry()
+func (p *plot) noteAppend(e *trace.Event) {
+	entry := entryOf(e)
 	if entry.Cause == "" {
 		return // stored, not proposed
 	}
@@ -128,16 +157,19 @@ func (p *plot) owner(e fsm.Envelope) string {
 	if e.Client >= 1 && e.Client <= fsm.ClientID(len(p.Header.Clients)) {
 		return p.Header.Clients[e.Client-1]
 	}
-	return e.Owner
+	if e.Client == 0 {
+		return e.Owner
+	}
+	return trace.ClientName(e.Owner, e.Client)
 }
 
 // How long what is drawn in one row may take.
-const quickEnough = 40 * Millisecond
+const quickEnough = 40 * trace.Millisecond
 
 // quick reports whether the second event follows the first so soon that one row tells both. When no
 // time has passed, as in a run that is stepped by hand, nothing from outside may stand between
 // them.
-func (p *plot) quick(from, to *Event) bool {
+func (p *plot) quick(from, to *trace.Event) bool {
 	if from == nil || to == nil || to.At-from.At > quickEnough {
 		return false
 	}
@@ -148,14 +180,14 @@ func (p *plot) quick(from, to *Event) bool {
 }
 
 // event returns the event with an id, nil if the trace has none.
-func (p *plot) event(id int64) *Event {
+func (p *plot) event(id int64) *trace.Event {
 	if id < 1 || id > int64(len(p.Events)) {
 		return nil
 	}
 	return &p.Events[id-1]
 }
 
-func (p *plot) outside(e *Event) int64 {
+func (p *plot) outside(e *trace.Event) int64 {
 	if e.ID < 1 || e.ID > int64(len(p.ruptures)) {
 		return 0
 	}
@@ -165,44 +197,44 @@ func (p *plot) outside(e *Event) int64 {
 // A trace may come from a file, and an event in it without its record. These give an empty one
 // then.
 
-func (e *Event) message() *MessageRecord {
+func messageOf(e *trace.Event) *trace.MessageRecord {
 	if e.Message == nil {
-		return &MessageRecord{}
+		return &trace.MessageRecord{}
 	}
 	return e.Message
 }
 
-func (e *Event) entry() *EntryRecord {
+func entryOf(e *trace.Event) *trace.EntryRecord {
 	if e.Entry == nil {
-		return &EntryRecord{}
+		return &trace.EntryRecord{}
 	}
 	return e.Entry
 }
 
-func (e *Event) state() *StateRecord {
+func stateOf(e *trace.Event) *trace.StateRecord {
 	if e.State == nil {
-		return &StateRecord{}
+		return &trace.StateRecord{}
 	}
 	return e.State
 }
 
-func (e *Event) asked() *ClientRecord {
+func clientOf(e *trace.Event) *trace.ClientRecord {
 	if e.Client == nil {
-		return &ClientRecord{}
+		return &trace.ClientRecord{}
 	}
 	return e.Client
 }
 
 // rate is how fast an actor's clock runs at first, in parts per million of true time, measured on
 // the trace over as long a stretch as there is before the scenario first sets a clock.
-func (t *Trace) rate(actor string) int64 {
-	var first, last *Event
+func rate(t *trace.Trace, actor string) int64 {
+	var first, last *trace.Event
 	for i := range t.Events {
 		e := &t.Events[i]
-		if e.Kind == KindCommand && isClockLine(e.Text, actor) {
+		if e.Kind == trace.KindCommand && isClockLine(e.Text, actor) {
 			break
 		}
-		if e.Node != actor || e.Kind == KindResource || e.Kind == KindLost || e.Kind == KindViolation {
+		if e.Node != actor || e.Kind == trace.KindResource || e.Kind == trace.KindLost || e.Kind == trace.KindViolation {
 			continue
 		}
 		if first == nil {
@@ -210,7 +242,7 @@ func (t *Trace) rate(actor string) int64 {
 		}
 		last = e
 	}
-	if first == nil || last.At-first.At < Millisecond {
+	if first == nil || last.At-first.At < trace.Millisecond {
 		return trueRate
 	}
 	return (int64(last.Local-first.Local)*trueRate + int64(last.At-first.At)/2) / int64(last.At-first.At)

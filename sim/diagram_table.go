@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 )
 
 // A commitment is what the row about committed entries says.
@@ -12,21 +13,21 @@ type commitment struct {
 	words []string
 	lock  map[string]string
 	tone  tone
-	old   *EntryRecord // the first of those without a command
+	old   *trace.EntryRecord // the first of those without a command
 }
 
 // applies tells what is committed: entries that no node has applied before.
-func (s *teller) applies(m *moment, applied []*Event) {
+func (s *teller) applies(m *moment, applied []*trace.Event) {
 	c := commitment{lock: map[string]string{}}
-	var first *Event
+	var first *trace.Event
 	for _, e := range applied {
-		if e.entry().Index <= s.applied {
+		if entryOf(e).Index <= s.applied {
 			continue
 		}
-		s.applied = e.entry().Index
+		s.applied = entryOf(e).Index
 		before := len(c.words)
 		s.oldNoop(e, &c)
-		s.apply(e.entry(), &c)
+		s.apply(entryOf(e), &c)
 		if first == nil && len(c.words) > before {
 			first = e
 		}
@@ -44,25 +45,25 @@ func (s *teller) applies(m *moment, applied []*Event) {
 
 // oldNoop notes that an entry without a command is committed, if it is of a term before the one
 // that commits it. The no-op of a leader's own term is no news.
-func (s *teller) oldNoop(e *Event, c *commitment) {
+func (s *teller) oldNoop(e *trace.Event, c *commitment) {
 	column, ok := s.column[e.Node]
-	entry, err := fsm.Decode([]byte(e.entry().Command))
-	if !ok || err != nil || entry.Kind != fsm.Noop || entry.Text != "" || e.entry().Term >= s.nodes[column].term {
+	entry, err := fsm.Decode([]byte(entryOf(e).Command))
+	if !ok || err != nil || entry.Kind != fsm.Noop || entry.Text != "" || entryOf(e).Term >= s.nodes[column].term {
 		return
 	}
 	if c.old == nil {
 		c.words = append([]string{""}, c.words...)
-		c.old = e.entry()
+		c.old = entryOf(e)
 	}
-	words := fmt.Sprintf("entry %d of term %d", e.entry().Index, e.entry().Term)
-	if c.old != e.entry() {
-		words = "entries " + span(c.old.Index, e.entry().Index) + " of earlier terms"
+	words := fmt.Sprintf("entry %d of term %d", entryOf(e).Index, entryOf(e).Term)
+	if c.old != entryOf(e) {
+		words = "entries " + span(c.old.Index, entryOf(e).Index) + " of earlier terms"
 	}
 	c.words[0] = words
 }
 
 // apply follows the lock table by the results alone, and says what changes.
-func (s *teller) apply(entry *EntryRecord, c *commitment) {
+func (s *teller) apply(entry *trace.EntryRecord, c *commitment) {
 	e, err := fsm.Decode([]byte(entry.Command))
 	if err != nil || e.Kind == fsm.Noop && e.Text == "" {
 		return
@@ -71,8 +72,8 @@ func (s *teller) apply(entry *EntryRecord, c *commitment) {
 	var token uint64
 	switch result := entry.Result; {
 	case scan(result, "Granted{%d}", &token):
-		s.held[e.Key] = tenureLook{owner: e.Owner, token: token, fresh: true}
-		s.owners[token] = e.Owner
+		s.held[e.Key] = tenureLook{owner: s.owner(e), token: token, fresh: true}
+		s.owners[token] = s.owner(e)
 		c.words = append(c.words, s.owner(e)+" holds "+s.keyAnd(e.Key)+fmt.Sprintf("#%d", token))
 	case result == fsm.Result{Kind: fsm.GrantRejected}.String():
 		c.words = append(c.words, fmt.Sprintf("Grant %s is rejected, %s holds the key",
@@ -92,7 +93,7 @@ func (s *teller) apply(entry *EntryRecord, c *commitment) {
 }
 
 // removes is the end of a tenure: of the one that was meant, or of another.
-func (s *teller) removes(entry *EntryRecord, e fsm.Envelope, c *commitment) {
+func (s *teller) removes(entry *trace.EntryRecord, e fsm.Envelope, c *commitment) {
 	holder := s.held[e.Key]
 	delete(s.held, e.Key)
 	s.over[holder.token] = "is over"
@@ -141,7 +142,7 @@ func (s *teller) hears(m *moment) string {
 	words := ""
 	for _, e := range m.tail {
 		answer := s.fate[e.ID]
-		if e.Kind == KindReply && answer != nil && answer.Text == stateGranted && s.quick(e, answer) {
+		if e.Kind == trace.KindReply && answer != nil && answer.Text == stateGranted && s.quick(e, answer) {
 			words += fmt.Sprintf("; %s hears it at %s", answer.Node, millis(answer.At))
 			s.told[answer.ID] = true
 		}
@@ -151,22 +152,34 @@ func (s *teller) hears(m *moment) string {
 
 // request tells a request that nobody acts on at once. What several clients ask at almost the same
 // time is one row.
-func (s *teller) request(m *moment) {
-	c := m.asked()
-	key := askedFor{m.Node, c.Seq, c.Op}
-	if c.Op == messageWrite.String() || s.firstAsk[key] != m.Event || s.quick(m.Event, s.proposed[key]) {
+func (s *teller) request(e *trace.Event) {
+	c, key := clientOf(e), asking(e)
+	if c.Op == messageWrite.String() || s.firstAsk[key] != e || s.quick(e, s.proposed[key]) {
 		return // told elsewhere, or a repetition
 	}
-	if r := s.last(); r != nil && r.asking != nil && m.At-r.at < quickEnough && r.asking.Op == c.Op && r.asking.Key == c.Key {
-		r.askers = append(r.askers, m.Node)
+	if r := s.last(); r != nil && r.asking != nil && e.At-r.at < quickEnough && r.asking.Op == c.Op && r.asking.Key == c.Key {
+		r.askers = append(r.askers, c.Client)
 		r.words = askWords(r.askers, c)
 		return
 	}
-	r := s.add(m.Event, askWords([]string{m.Node}, c), toneNone)
-	r.asking, r.askers = c, []string{m.Node}
+	r := s.add(e, askWords([]string{c.Client}, c), toneNone)
+	r.asking, r.askers = c, []string{c.Client}
 }
 
-func askWords(who []string, c *ClientRecord) string {
+// real tells what real clients want of a server: their own side is in no trace.
+func (s *teller) real(m *moment) {
+	for _, e := range m.inputs() {
+		switch {
+		case !isRealRequest(s.Trace, e):
+		case clientOf(e).Op == trace.Disconnect:
+			s.add(e, clientOf(e).Client+" leaves before it is answered", toneNone)
+		default:
+			s.request(e)
+		}
+	}
+}
+
+func askWords(who []string, c *trace.ClientRecord) string {
 	switch {
 	case c.Op == fsm.Release.String():
 		return listed(who) + " wants to release " + c.Key
@@ -178,7 +191,7 @@ func askWords(who []string, c *ClientRecord) string {
 
 // answer tells what a client hears, unless its row has told it.
 func (s *teller) answer(m *moment) {
-	c := m.asked()
+	c := clientOf(m.Event)
 	words := answerWords(m.Node, m.Text, c)
 	if c.Status == stateNothing {
 		words = m.Node + " has no token for " + c.Key + ": it sends nothing"
@@ -188,7 +201,7 @@ func (s *teller) answer(m *moment) {
 	}
 }
 
-func answerWords(name, state string, c *ClientRecord) string {
+func answerWords(name, state string, c *trace.ClientRecord) string {
 	switch state {
 	case stateGranted:
 		return fmt.Sprintf("%s hears that it holds #%d", name, c.Token)
@@ -208,7 +221,7 @@ func answerWords(name, state string, c *ClientRecord) string {
 
 // resource tells a write to what a lock guards.
 func (s *teller) resource(m *moment) {
-	c := m.asked()
+	c := clientOf(m.Event)
 	words := fmt.Sprintf("%s writes with token %d", c.Client, c.Token)
 	look := toneNone
 	holder, held := s.held[c.Key]

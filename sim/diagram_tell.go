@@ -6,17 +6,18 @@ import (
 	"strings"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // state tells elections: who asks, who wins, who steps down.
-func (s *teller) state(m *moment, e *Event) {
+func (s *teller) state(m *moment, e *trace.Event) {
 	column, ok := s.column[e.Node]
 	if !ok {
 		return
 	}
 	look := &s.nodes[column]
-	before, after := *look, e.state()
+	before, after := *look, stateOf(e)
 	look.role, look.term = after.Role, after.Term
 	switch {
 	case after.Role == raft.Candidate.String() && (before.role != after.Role || before.term != after.Term):
@@ -32,7 +33,7 @@ func (s *teller) state(m *moment, e *Event) {
 	}
 }
 
-func (s *teller) candidate(e *Event, column int, term raft.Term) {
+func (s *teller) candidate(e *trace.Event, column int, term raft.Term) {
 	r := s.add(e, fmt.Sprintf("%s asks for votes, term %d", e.Node, term), toneElects)
 	r.asks = term
 	r.arrows = map[int]rune{}
@@ -44,7 +45,7 @@ func (s *teller) candidate(e *Event, column int, term raft.Term) {
 }
 
 // winner tells who leads now, in the row that told of its candidacy if that is the last one.
-func (s *teller) winner(e *Event, column int, term raft.Term) {
+func (s *teller) winner(e *trace.Event, column int, term raft.Term) {
 	mark := fmt.Sprintf("★t%d", term)
 	if r := s.last(); r != nil && r.asks == term && r.node == column && s.quick(s.event(r.event), e) {
 		arrows := r.arrows
@@ -57,11 +58,11 @@ func (s *teller) winner(e *Event, column int, term raft.Term) {
 }
 
 // head is the arrow head that says how a message fares.
-func (s *teller) head(sent *Event) rune {
+func (s *teller) head(sent *trace.Event) rune {
 	switch fate := s.fate[sent.ID]; {
 	case fate == nil:
 		return '▷'
-	case fate.Kind == KindLost:
+	case fate.Kind == trace.KindLost:
 		return '✕'
 	case s.quick(sent, fate):
 		return '▶'
@@ -70,18 +71,18 @@ func (s *teller) head(sent *Event) rune {
 }
 
 // appends tells what a leader proposes, and what arrives at a follower late.
-func (s *teller) appends(m *moment, appended []*Event) {
-	var proposed, stored []*EntryRecord
-	var event *Event
+func (s *teller) appends(m *moment, appended []*trace.Event) {
+	var proposed, stored []*trace.EntryRecord
+	var event *trace.Event
 	for _, e := range appended {
-		entry := e.entry()
+		entry := entryOf(e)
 		switch {
 		case entry.Cause != "":
 			at := position{entry.Index, entry.Term}
 			s.meant[at], s.subject[at] = entry.Meant, entry.Cause == fsm.ForLease.String()
 			proposed = append(proposed, entry)
 			event = e
-		case m.Kind == KindReceive && s.isNews(m, e) && !s.stored[sentEntry{"", e.Node, entry.Term, entry.Index}]:
+		case m.Kind == trace.KindReceive && s.isNews(m, e) && !s.stored[sentEntry{"", e.Node, entry.Term, entry.Index}]:
 			stored = append(stored, entry)
 			event = e
 		}
@@ -96,12 +97,12 @@ func (s *teller) appends(m *moment, appended []*Event) {
 
 // isNews reports whether an entry that is stored is more than the no-op with which a leader has
 // just begun.
-func (s *teller) isNews(m *moment, e *Event) bool {
-	return e.entry().Command != "" || e.entry().Term < m.message().Term || e.Rule == ruleReplaces
+func (s *teller) isNews(m *moment, e *trace.Event) bool {
+	return entryOf(e).Command != "" || entryOf(e).Term < messageOf(m.Event).Term || e.Rule == ruleReplaces
 }
 
 // proposes tells a leader's new entries and how they travel.
-func (s *teller) proposes(e *Event, entries []*EntryRecord) {
+func (s *teller) proposes(e *trace.Event, entries []*trace.EntryRecord) {
 	column, ok := s.column[e.Node]
 	if !ok {
 		return
@@ -133,7 +134,7 @@ func (s *teller) proposes(e *Event, entries []*EntryRecord) {
 
 // why says what made a leader propose: a client who has just asked, the end of a lease, or who is
 // next.
-func (s *teller) why(e *Event, entries []*EntryRecord) string {
+func (s *teller) why(e *trace.Event, entries []*trace.EntryRecord) string {
 	var reasons []string
 	for _, entry := range entries {
 		envelope, err := fsm.Decode([]byte(entry.Command))
@@ -163,8 +164,8 @@ func (s *teller) why(e *Event, entries []*EntryRecord) string {
 	return e.Node + " proposes"
 }
 
-func (s *teller) asks(ask *Event) string {
-	c := ask.asked()
+func (s *teller) asks(ask *trace.Event) string {
+	c := clientOf(ask)
 	if c.Op == fsm.Release.String() {
 		return c.Client + " releases " + c.Key
 	}

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"ticketing/fsm/trace"
 )
 
 // drawable makes traces of all kinds: the library's, with every rule and without, and random ones.
-func drawable(t *testing.T) map[string]*Trace {
+func drawable(t *testing.T) map[string]*trace.Trace {
 	t.Helper()
-	traces := map[string]*Trace{}
+	traces := map[string]*trace.Trace{}
 	add := func(name string, s *Scenario, o Options) {
 		o.Record = true
 		r, err := Run(s, o)
@@ -42,8 +44,8 @@ func TestPicturesAndTranscriptsKeepToTheirStyle(t *testing.T) {
 		for _, o := range []Style{
 			{}, {ASCII: true}, {Color: true}, {Color: true, ASCII: true}, {Width: 80}, {Width: 60},
 		} {
-			checkStyle(t, fmt.Sprintf("diagram of %s, %+v", name, o), trace.Diagram(o), o)
-			text := trace.Transcript(o)
+			checkStyle(t, fmt.Sprintf("diagram of %s, %+v", name, o), Diagram(trace, o), o)
+			text := Transcript(trace, o)
 			checkStyle(t, fmt.Sprintf("transcript of %s, %+v", name, o), strings.Split(text, "\n"), o)
 		}
 	}
@@ -76,8 +78,8 @@ func checkStyle(t *testing.T, name string, lines []string, o Style) {
 
 func TestColourChangesNothingButColour(t *testing.T) {
 	for name, trace := range drawable(t) {
-		plain := strings.Join(trace.Diagram(Style{}), "\n") + trace.Transcript(Style{})
-		painted := strings.Join(trace.Diagram(Style{Color: true}), "\n") + trace.Transcript(Style{Color: true})
+		plain := strings.Join(Diagram(trace, Style{}), "\n") + Transcript(trace, Style{})
+		painted := strings.Join(Diagram(trace, Style{Color: true}), "\n") + Transcript(trace, Style{Color: true})
 		if colour.ReplaceAllString(painted, "") != plain {
 			t.Errorf("%s: with the colours taken out, it is another picture", name)
 		}
@@ -105,10 +107,10 @@ func TestATraceWithoutItsRecordsIsDrawnAllTheSame(t *testing.T) {
 			e.Node = "S\x00" + strings.Repeat("ö", 200)
 		}
 	}
-	checkStyle(t, "diagram", r.Trace.Diagram(Style{ASCII: true}), Style{ASCII: true})
-	checkStyle(t, "transcript", strings.Split(r.Trace.Transcript(Style{ASCII: true}), "\n"), Style{ASCII: true})
-	(&Trace{}).Diagram(Style{})
-	(&Trace{}).Transcript(Style{})
+	checkStyle(t, "diagram", Diagram(r.Trace, Style{ASCII: true}), Style{ASCII: true})
+	checkStyle(t, "transcript", strings.Split(Transcript(r.Trace, Style{ASCII: true}), "\n"), Style{ASCII: true})
+	Diagram(&trace.Trace{}, Style{})
+	Transcript(&trace.Trace{}, Style{})
 }
 
 // picture runs a scenario and draws it.
@@ -122,7 +124,7 @@ func picture(t *testing.T, text string) string {
 	if err != nil || r.Failure != nil {
 		t.Fatal(err, r.Failure)
 	}
-	return strings.Join(r.Trace.Diagram(Style{}), "\n")
+	return strings.Join(Diagram(r.Trace, Style{}), "\n")
 }
 
 func TestAPictureShowsClocksCutsLossesAndCrashes(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -18,8 +19,13 @@ func tenureName(owner string, token uint64) string {
 	return fmt.Sprintf("%s #%d", owner, token)
 }
 
+// Millis writes a time as milliseconds, with microseconds where there are any.
+func Millis(t trace.Time) string { return strings.TrimSuffix(t.String(), "ms") }
+
 // millis writes a time as whole milliseconds, rounded.
-func millis(t Time) string { return strconv.FormatInt(int64((t+Millisecond/2)/Millisecond), 10) }
+func millis(t trace.Time) string {
+	return strconv.FormatInt(int64((t+trace.Millisecond/2)/trace.Millisecond), 10)
+}
 
 // count writes a number of things: 1 reply, 2 replies.
 func count(n int, one, many string) string {
@@ -48,7 +54,7 @@ func listed(words []string) string {
 
 // proposal says what an entry is in the fewest words. With several keys in a trace it names the
 // key.
-func (s *teller) proposal(entry *EntryRecord) string {
+func (s *teller) proposal(entry *trace.EntryRecord) string {
 	e, err := fsm.Decode([]byte(entry.Command))
 	switch {
 	case err != nil:
@@ -74,7 +80,7 @@ func (s *teller) ofKey(key string) string {
 	return ""
 }
 
-func (s *teller) proposals(entries []*EntryRecord) string {
+func (s *teller) proposals(entries []*trace.EntryRecord) string {
 	if len(entries) > 4 {
 		return "entries " + span(entries[0].Index, entries[len(entries)-1].Index)
 	}

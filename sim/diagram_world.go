@@ -1,6 +1,10 @@
 package sim
 
-import "strings"
+import (
+	"strings"
+
+	"ticketing/fsm/trace"
+)
 
 // process tells what happens to a node's process.
 func (s *teller) process(m *moment) {
@@ -10,18 +14,23 @@ func (s *teller) process(m *moment) {
 	}
 	look := &s.nodes[column]
 	switch m.Kind {
-	case KindStart, KindRestart:
-		*look = nodeLook{role: m.state().Role, term: m.state().Term, cut: look.cut}
-		if m.Kind == KindRestart {
+	case trace.KindStart, trace.KindRestart:
+		*look = nodeLook{role: stateOf(m.Event).Role, term: stateOf(m.Event).Term, cut: look.cut}
+		switch {
+		case m.Kind == trace.KindRestart:
 			s.add(m.Event, m.Node+" restarts with "+logWords(m), toneNone).mark = "●"
+		case s.Header.Real && stateOf(m.Event).Last > 0: // it has run before
+			s.add(m.Event, m.Node+" starts with "+logWords(m), toneNone).mark = "●"
 		}
-	case KindCrash:
+	case trace.KindCrash:
 		look.down = true
 		s.add(m.Event, m.Node+" loses power"+inBrackets(m.Text), toneWrong).mark = "✕"
-	case KindPause:
+	case trace.KindStop:
+		s.down(m.Event)
+	case trace.KindPause:
 		look.paused = true
 		s.add(m.Event, m.Node+" stops running", toneNone)
-	case KindResume:
+	case trace.KindResume:
 		look.paused = false
 		s.add(m.Event, m.Node+" goes on", toneNone)
 	}
@@ -35,7 +44,7 @@ func inBrackets(text string) string {
 }
 
 func logWords(m *moment) string {
-	last := m.state().Last
+	last := stateOf(m.Event).Last
 	if last == 0 {
 		return "an empty log" + inBrackets(m.Text)
 	}
@@ -43,9 +52,13 @@ func logWords(m *moment) string {
 }
 
 // down is a node that stops itself.
-func (s *teller) down(e *Event) {
+func (s *teller) down(e *trace.Event) {
 	if column, ok := s.column[e.Node]; ok {
 		s.nodes[column].down = true
+	}
+	if e.Text == trace.ToldToStop {
+		s.add(e, e.Node+" is stopped", toneNone).mark = "✕"
+		return
 	}
 	s.add(e, e.Node+" stops itself: "+e.Text, toneWrong).mark = "✕"
 }

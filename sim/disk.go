@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -13,10 +14,10 @@ type disk struct {
 	chains  []uint64     // chains[i] is the chain hash (see ledger) of the durable entry at index i+1
 
 	unsynced []unsynced // handed out and not finished, oldest first
-	busy     Time       // when the last scheduled completion is due
+	busy     trace.Time // when the last scheduled completion is due
 	writes   uint64     // how many were handed out since the run began: the draws' ordinal
 
-	syncMin, syncMax Time
+	syncMin, syncMax trace.Time
 	stalled          bool
 	failNext         bool
 	torn             bool // the last crash cut a record in the middle
@@ -63,6 +64,37 @@ func (d *disk) crash(torn bool) {
 	}
 	d.unsynced = d.unsynced[:0]
 	d.stalled, d.failNext = false, false
+}
+
+// keepSome is what becomes of the unsynced writes in a crash that any of their sectors may survive.
+// Recovery reads them in order and ends at the first that is not whole: nothing says that it had
+// been synced. kept learns of those before it, each when it is on the disk. Of the rest at most
+// that one is left, and the result says whether there is anything of it to be seen: a torn record.
+func (d *disk) keepSome(survives func(seq uint64, sector int) bool, kept func(seq uint64)) bool {
+	for len(d.unsynced) > 0 {
+		seq, left, all := d.unsynced[0].Seq, 0, sectors(d.unsynced[0].Write)
+		for i := range all {
+			if survives(seq, i) {
+				left++
+			}
+		}
+		if left < all {
+			d.unsynced = d.unsynced[:1]
+			return left > 0
+		}
+		kept(d.finish(0))
+	}
+	return false
+}
+
+// sectors is how many sectors of 512 bytes a write takes. It begins anywhere in one, so even a
+// short one can be cut in two.
+func sectors(w raft.Write) int {
+	bytes := 0
+	for _, e := range w.Entries {
+		bytes += 16 + len(e.Command)
+	}
+	return 2 + bytes/512
 }
 
 // chain hashes an entry and, through the hash of the one before, all that precede it: two logs with

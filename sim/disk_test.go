@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -152,13 +153,13 @@ func TestWritesOfAServerFinishInOrderEachSomeTimeAfterTheOneBefore(t *testing.T)
 		at 501ms propose S1 b
 		at 502ms propose S1 c
 		run 1s`)
-	var requested, saved []*Event
+	var requested, saved []*trace.Event
 	for i := range w.trace.Events {
 		switch e := &w.trace.Events[i]; {
 		case e.Node != "S1":
-		case e.Kind == KindWrite:
+		case e.Kind == trace.KindWrite:
 			requested = append(requested, e)
-		case e.Kind == KindSaved:
+		case e.Kind == trace.KindSaved:
 			saved = append(saved, e)
 		}
 	}
@@ -170,7 +171,7 @@ func TestWritesOfAServerFinishInOrderEachSomeTimeAfterTheOneBefore(t *testing.T)
 		if i > 0 {
 			from = max(from, saved[i-1].At)
 		}
-		if took := saved[i].At - from; saved[i].Write.Seq != uint64(i)+1 || took < 20*Millisecond || took > 60*Millisecond {
+		if took := saved[i].At - from; saved[i].Write.Seq != uint64(i)+1 || took < 20*trace.Millisecond || took > 60*trace.Millisecond {
 			t.Errorf("write %d took %s", saved[i].Write.Seq, took)
 		}
 	}
@@ -191,10 +192,10 @@ func TestADiskThatFailsStopsItsServerAndNothingMoreLeavesIt(t *testing.T) {
 	}
 	stopped := false
 	for _, e := range w.trace.Events {
-		if stopped && e.Node == "S1" && e.Kind != KindLost {
+		if stopped && e.Node == "S1" && e.Kind != trace.KindLost {
 			t.Errorf("event %d: a %s of a server that has stopped", e.ID, e.Kind)
 		}
-		stopped = stopped || e.Kind == KindStop
+		stopped = stopped || e.Kind == trace.KindStop
 	}
 	if len(w.nodes[1].disk.durable.Entries) != 1 {
 		t.Error("the entry whose write failed has reached S2")

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+
+	"ticketing/fsm/trace"
 )
 
 // do carries out one command. The error says why it cannot be.
@@ -11,7 +13,7 @@ func (w *World) do(command Command) error {
 	case SetNodes, SetSeed, SetManual, SetConfig, SetWithout:
 		return nil // known before the start
 	case Question:
-		w.emit(Event{Kind: KindProse, Text: "? " + c.Text})
+		w.emit(trace.Event{Kind: trace.KindProse, Text: "? " + c.Text})
 		return nil
 	case SetNode:
 		w.node(c.Node).disk.startFrom(startState(c))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -48,8 +49,15 @@ func (w *World) doCrash(n *node, c Crash) error {
 		return nil
 	}
 	w.cause = 0
-	w.traceInput(n, KindCrash, c.How)
-	w.crash(n, c.How == "torn")
+	w.traceInput(n, trace.KindCrash, c.How)
+	torn := c.How == "torn"
+	if c.How == "some" {
+		torn = n.disk.keepSome(func(seq uint64, sector int) bool {
+			bits := draw(w.seed, streamSector, uint64(n.id), uint64(n.boots), seq<<32|uint64(sector))
+			return bits&1 == 1
+		}, func(seq uint64) { w.traceDisk(n, trace.KindSynced, seq) })
+	}
+	w.crash(n, torn)
 	return nil
 }
 
@@ -58,7 +66,7 @@ func (w *World) doRestart(n *node, c Restart) error {
 	case !n.alive:
 		w.counters[countRestarts]++
 		w.cause = 0
-		return w.boot(n, KindRestart)
+		return w.boot(n, trace.KindRestart)
 	case c.Node == Everyone:
 		return nil
 	}

@@ -10,12 +10,12 @@
 // # How it works
 //
 // A [Scenario] is parsed from the scenario language or made by the random search; [Run] carries it
-// out in a world and returns a [Result], with the [Trace] if asked for. All that draws or explains
+// out in a world and returns a [Result], with a trace.Trace if asked for. All that draws or explains
 // reads only the trace.
 //
 // # Reading order
 //
 // script.go (what can be said), world.go and node.go (how it happens), network.go, disk.go,
-// clock.go and client.go, observe.go and trace.go (what is written down), check.go and the
+// clock.go and client.go, observe.go and record.go (what is written down), check.go and the
 // check_*.go (what must hold).
 package sim

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"ticketing/fsm/trace"
 )
 
 // Sentence returns what an invariant says, "" if there is none of that name.
@@ -18,7 +20,7 @@ func Sentence(invariant string) string {
 
 // LastSteps returns the events that led to a violation, oldest first and at most n: those that
 // caused it, one from another, and those about the same log entries as they name.
-func (t *Trace) LastSteps(v Violation, n int) []string {
+func LastSteps(t *trace.Trace, v Violation, n int) []string {
 	if v.Event == 0 {
 		return nil
 	}
@@ -40,7 +42,7 @@ func (t *Trace) LastSteps(v Violation, n int) []string {
 	var lines []string
 	for id := v.Event; id > 0 && len(lines) < n; id-- {
 		if e := &t.Events[id-1]; wanted[id] {
-			lines = append(lines, fmt.Sprintf("%7d %12s  %-4s %s", e.ID, e.At, e.Node, e.describe()))
+			lines = append(lines, fmt.Sprintf("%7d %12s  %-4s %s", e.ID, e.At, e.Node, describe(e)))
 		}
 	}
 	slices.Reverse(lines)
@@ -48,11 +50,11 @@ func (t *Trace) LastSteps(v Violation, n int) []string {
 }
 
 // describe says in a few words what an event was.
-func (e *Event) describe() string {
+func describe(e *trace.Event) string {
 	s := string(e.Kind)
 	switch {
 	case e.Message != nil:
-		s += " " + e.Message.describe()
+		s += " " + describeMessage(e.Message)
 	case e.Entry != nil:
 		s += fmt.Sprintf(" %d@%d %q", e.Entry.Index, e.Entry.Term, e.Entry.Command)
 		if e.Entry.Result != "" {
@@ -62,7 +64,7 @@ func (e *Event) describe() string {
 			s += fmt.Sprintf(" (meant for token %d)", e.Entry.Meant)
 		}
 	case e.Client != nil:
-		s += " " + e.Client.describe()
+		s += " " + describeClient(e.Client)
 	case e.Write != nil:
 		s += fmt.Sprintf(" %d", e.Write.Seq)
 	case e.State != nil:
@@ -77,7 +79,7 @@ func (e *Event) describe() string {
 	return s
 }
 
-func (m *MessageRecord) describe() string {
+func describeMessage(m *trace.MessageRecord) string {
 	s := fmt.Sprintf("%s %s→%s term=%d", m.Kind, m.From, m.To, m.Term)
 	if len(m.Entries) > 0 {
 		s += fmt.Sprintf(" prev=%d entries=%d", m.PrevIndex, len(m.Entries))
@@ -88,7 +90,7 @@ func (m *MessageRecord) describe() string {
 	return s
 }
 
-func (c *ClientRecord) describe() string {
+func describeClient(c *trace.ClientRecord) string {
 	words := []string{c.Client, c.Op, c.Key}
 	if c.Token != 0 {
 		words = append(words, fmt.Sprintf("token=%d", c.Token))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"ticketing/fsm/trace"
 )
 
 // Search is what explore looks for: random runs, each made by Plan from its seed.
@@ -27,8 +29,8 @@ type Findings struct {
 	First    uint64 // the first seed
 	Last     uint64 // the last seed that counts: the failing one, if there is one
 	Failed   *Result
-	Cut      bool // it was interrupted before it was through
-	SimTime  Time // simulated time, all seeds together
+	Cut      bool       // it was interrupted before it was through
+	SimTime  trace.Time // simulated time, all seeds together
 	Steps    int64
 	counters counters
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ticketing/fsm/trace"
 )
 
 func exploring(t *testing.T, s Search) *Findings {
@@ -127,7 +129,7 @@ func TestARandomRunIsAScenarioFile(t *testing.T) {
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}
-		if !slices.EqualFunc(a.Trace.Events, b.Trace.Events, func(x, y Event) bool { return cmp.Equal(x, y) }) {
+		if !slices.EqualFunc(a.Trace.Events, b.Trace.Events, func(x, y trace.Event) bool { return cmp.Equal(x, y) }) {
 			t.Errorf("seed %d: the written plan runs differently", seed)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ticketing/fsm/trace"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files instead of comparing with them")
@@ -45,7 +47,7 @@ func TestEveryScenarioPassesAndItsTranscriptIsTheGoldenOne(t *testing.T) {
 			if !r.Held() {
 				t.Errorf("%v, %v", r.Failure, r.Unexpected())
 			}
-			golden(t, filepath.Join("transcripts", s.Name+".txt"), r.Trace.Transcript(Style{Width: 118}))
+			golden(t, filepath.Join("transcripts", s.Name+".txt"), Transcript(r.Trace, Style{Width: 118}))
 		})
 	}
 }
@@ -63,17 +65,17 @@ func TestAStoredTraceDrawsTheSame(t *testing.T) {
 		}
 		again := rewritten(t, r.Trace)
 		style := Style{Color: true, Width: 118}
-		if diff := cmp.Diff(r.Trace.Diagram(style), again.Diagram(style)); diff != "" {
+		if diff := cmp.Diff(Diagram(r.Trace, style), Diagram(again, style)); diff != "" {
 			t.Errorf("%s: the picture differs:\n%s", name, diff)
 		}
-		if diff := cmp.Diff(r.Trace.Transcript(style), again.Transcript(style)); diff != "" {
+		if diff := cmp.Diff(Transcript(r.Trace, style), Transcript(again, style)); diff != "" {
 			t.Errorf("%s: the transcript differs:\n%s", name, diff)
 		}
 	}
 }
 
 // rewritten writes a trace to a file and reads it back.
-func rewritten(t *testing.T, trace *Trace) *Trace {
+func rewritten(t *testing.T, run *trace.Trace) *trace.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
 	f, err := os.Create(path)
@@ -81,13 +83,13 @@ func rewritten(t *testing.T, trace *Trace) *Trace {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := trace.WriteTo(f); err != nil {
+	if _, err := run.WriteTo(f); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Seek(0, 0); err != nil {
 		t.Fatal(err)
 	}
-	again, err := ReadTrace(f)
+	again, err := trace.Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}

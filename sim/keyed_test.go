@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ticketing/fsm/trace"
 )
 
 // A letter names a message across runs: the nth on a link.
@@ -16,30 +18,30 @@ type letter struct {
 
 // travels returns how long each message of a run took, and its copies; nothing for those that were
 // lost. Messages at paused receivers or held in the network would count as slow ones.
-func travels(trace *Trace) map[letter][]Time {
-	took := map[letter][]Time{}
+func travels(run *trace.Trace) map[letter][]trace.Time {
+	took := map[letter][]trace.Time{}
 	sent := map[int64]letter{}
 	count := map[string]int{}
-	for _, e := range trace.Events {
+	for _, e := range run.Events {
 		if link := linkOf(&e); link != "" {
 			count[link]++
 			sent[e.ID] = letter{link, count[link]}
 		}
-		if l, ok := sent[e.Cause]; ok && (e.Kind == KindReceive || e.Kind == KindAnswer || e.Kind == KindResource) {
-			took[l] = append(took[l], e.At-trace.Events[e.Cause-1].At)
+		if l, ok := sent[e.Cause]; ok && (e.Kind == trace.KindReceive || e.Kind == trace.KindAnswer || e.Kind == trace.KindResource) {
+			took[l] = append(took[l], e.At-run.Events[e.Cause-1].At)
 		}
 	}
 	return took
 }
 
 // linkOf says over which link an event sends something, "" if it does not.
-func linkOf(e *Event) string {
+func linkOf(e *trace.Event) string {
 	switch e.Kind {
-	case KindSend:
+	case trace.KindSend:
 		return e.Message.From + ">" + e.Message.To
-	case KindRequest, KindDisconnect:
+	case trace.KindRequest, trace.KindDisconnect:
 		return e.Client.Client + ">" + e.Client.Server
-	case KindReply:
+	case trace.KindReply:
 		return e.Client.Server + ">" + e.Client.Client
 	}
 	return ""
@@ -120,7 +122,7 @@ func TestAnotherSeedDrawsOtherDelays(t *testing.T) {
 
 // Copies made by hand, as well: the copy of the nth message on a link.
 func TestACopyMadeByHandIsKeyedByItsLinkToo(t *testing.T) {
-	run := func(more string) []Time {
+	run := func(more string) []trace.Time {
 		w := played(t, `
 			config election=1s
 			network delay=1ms..30ms

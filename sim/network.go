@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // link is the network in one direction between two actors.
 type link struct {
-	delayMin, delayMax Time
-	tail               Time
+	delayMin, delayMax trace.Time
+	tail               trace.Time
 	tailPPM            int
 	lossPPM            int
 	duplicatePPM       int
@@ -35,8 +36,8 @@ const (
 )
 
 var messageKindNames = [...]string{
-	messageVote: "vote", messageVoteReply: "vote-reply",
-	messageAppend: "append", messageAppendReply: "append-reply",
+	messageVote: trace.Vote, messageVoteReply: trace.VoteReply,
+	messageAppend: trace.Append, messageAppendReply: trace.AppendReply,
 	messageRequest: "request", messageRequestReply: "request-reply",
 	messageDisconnect: "disconnect", messageWrite: "write",
 }
@@ -106,7 +107,7 @@ func (w *World) duplicate(f *flight) {
 }
 
 // delay draws how long a message takes.
-func (w *World) delay(f *flight, s stream) Time {
+func (w *World) delay(f *flight, s stream) trace.Time {
 	l := &w.links[f.from][f.to]
 	n, a, b := f.nth, w.actors[f.from].key, w.actors[f.to].key
 	bits := draw(w.seed, s, a, b, n)
@@ -117,7 +118,7 @@ func (w *World) delay(f *flight, s stream) Time {
 }
 
 // launch gives a message a slot and, unless something holds it, a time of arrival.
-func (w *World) launch(f *flight, delay Time) {
+func (w *World) launch(f *flight, delay trace.Time) {
 	w.order++
 	f.order, f.flying, f.gen = w.order, true, 0
 	f.held = w.manual || w.isHeld(f)

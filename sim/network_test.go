@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 )
 
 // postOffice is a world with clients A and B and the resource, between which post sends the
@@ -15,7 +16,7 @@ import (
 func postOffice(t *testing.T, spec LinkSpec) *World {
 	t.Helper()
 	w := newWorld(7, defaultConfig(), []Actor{"A", "B"})
-	w.trace = &Trace{}
+	w.trace = &trace.Trace{}
 	for _, row := range w.links {
 		for i := range row {
 			row[i].set(spec)
@@ -36,7 +37,7 @@ func post(w *World, from Actor, token fsm.Token) {
 // posted is which writes have arrived, in order.
 func posted(w *World) (tokens []uint64) {
 	for _, e := range w.trace.Events {
-		if e.Kind == KindResource {
+		if e.Kind == trace.KindResource {
 			tokens = append(tokens, e.Client.Token)
 		}
 	}
@@ -44,7 +45,7 @@ func posted(w *World) (tokens []uint64) {
 }
 
 // delaysOf posts n messages and returns what each of those that arrive will take, sorted.
-func delaysOf(w *World, n int) (delays []Time) {
+func delaysOf(w *World, n int) (delays []trace.Time) {
 	for range n {
 		post(w, "A", 1)
 	}
@@ -60,11 +61,11 @@ func delaySpec(lo, hi time.Duration) LinkSpec {
 
 func TestDelaysFillTheirRangeEvenly(t *testing.T) {
 	d := delaysOf(postOffice(t, delaySpec(5*time.Millisecond, 20*time.Millisecond)), 10_000)
-	sum := Time(0)
+	sum := trace.Time(0)
 	for _, x := range d {
 		sum += x
 	}
-	if lo, hi, mean := d[0], d[len(d)-1], sum/10_000; lo < 5*Millisecond || lo > 5010 || hi > 20*Millisecond || hi < 19_990 ||
+	if lo, hi, mean := d[0], d[len(d)-1], sum/10_000; lo < 5*trace.Millisecond || lo > 5010 || hi > 20*trace.Millisecond || hi < 19_990 ||
 		mean < 12_300 || mean > 12_700 {
 		t.Errorf("delays of 5 to 20 ms are from %s to %s, %s on average", lo, hi, mean)
 	}
@@ -76,11 +77,11 @@ func TestTheTailIsAShareOfTheMessages(t *testing.T) {
 	d := delaysOf(postOffice(t, spec), 10_000)
 	slow := 0
 	for _, x := range d {
-		if x > 20*Millisecond {
+		if x > 20*trace.Millisecond {
 			slow++
 		}
 	}
-	if last := d[len(d)-1]; slow < 240 || slow > 360 || last > 1500*Millisecond || last < 1400*Millisecond {
+	if last := d[len(d)-1]; slow < 240 || slow > 360 || last > 1500*trace.Millisecond || last < 1400*trace.Millisecond {
 		t.Errorf("3%% of 10,000 messages are %d, the slowest took %s of 1.5 s", slow, last)
 	}
 }
@@ -112,7 +113,7 @@ func TestAMessageIsLostIfItsLinkIsCutWhenItIsSent(t *testing.T) {
 	w.links[w.client("A").index][resource(w)].cut = true
 	post(w, "A", 1)
 	w.links[w.client("A").index][resource(w)].cut = false
-	w.advance(Second)
+	w.advance(trace.Second)
 	if got := posted(w); got != nil || w.counters[countLost] != 1 {
 		t.Errorf("%v arrived, %d lost", got, w.counters[countLost])
 	}
@@ -122,7 +123,7 @@ func TestAMessageIsLostIfItsLinkIsCutWhenItWouldArrive(t *testing.T) {
 	w := postOffice(t, LinkSpec{})
 	post(w, "A", 1)
 	w.links[w.client("A").index][resource(w)].cut = true
-	w.advance(Second)
+	w.advance(trace.Second)
 	if got := posted(w); got != nil || w.counters[countLost] != 1 {
 		t.Errorf("%v arrived, %d lost", got, w.counters[countLost])
 	}
@@ -132,9 +133,9 @@ func TestACutThatIsHealedBeforeArrivalDoesNothing(t *testing.T) {
 	w := postOffice(t, LinkSpec{})
 	post(w, "A", 1)
 	w.links[w.client("A").index][resource(w)].cut = true
-	w.advance(Millisecond)
+	w.advance(trace.Millisecond)
 	w.links[w.client("A").index][resource(w)].cut = false
-	w.advance(Second)
+	w.advance(trace.Second)
 	if diff := cmp.Diff([]uint64{1}, posted(w)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -147,7 +148,7 @@ func TestDirectionsAndLinksAreApart(t *testing.T) {
 	w.links[w.client("B").index][r].lossPPM = 1_000_000
 	post(w, "A", 1)
 	post(w, "B", 2)
-	w.advance(Second)
+	w.advance(trace.Second)
 	if diff := cmp.Diff([]uint64{1}, posted(w)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -158,7 +159,7 @@ func TestMessagesOvertakeOneAnother(t *testing.T) {
 	for i := range fsm.Token(20) {
 		post(w, "A", i+1)
 	}
-	w.advance(Second)
+	w.advance(trace.Second)
 	if got := posted(w); len(got) != 20 || slices.IsSorted(got) {
 		t.Errorf("20 messages arrived as %v", got)
 	}
@@ -176,7 +177,7 @@ func TestHeldMessagesComeOutInTheOrderOfSending(t *testing.T) {
 		post(w, "A", i+1)
 		want = append(want, uint64(i+1))
 	}
-	w.advance(Second)
+	w.advance(trace.Second)
 	if got := posted(w); got != nil {
 		t.Fatalf("%v arrived in spite of the hold", got)
 	}
@@ -193,7 +194,7 @@ func TestAHoldIsForItsLinkAndKindAlone(t *testing.T) {
 	w.setHold(Messages{From: "B"}, true)
 	post(w, "A", 1)
 	post(w, "B", 2)
-	w.advance(Second)
+	w.advance(trace.Second)
 	if diff := cmp.Diff([]uint64{1}, posted(w)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -21,7 +22,7 @@ type node struct {
 	inbox   []input // what arrived while it was paused
 	boots   uint32
 
-	timerAt  Time // when its timer event is due, 0 if there is none
+	timerAt  trace.Time // when its timer event is due, 0 if there is none
 	timerGen uint32
 
 	calls    map[uint64]openCall // requests that are not answered, by call
@@ -30,7 +31,7 @@ type node struct {
 	// What the observer remembers of it.
 	status  raft.Status
 	before  raft.Status           // the status before the last step
-	voted   map[request]bool      // see asked; only when the run is recorded
+	voted   trace.Votes           // of requests for votes; only when the run is recorded
 	chains  []uint64              // of its log in memory, as disk.chains
 	tenures map[string]tenureSeen // that it has applied and that still last, by key
 	shadow  *raft.Core            // the core before the input, when World.deep is set
@@ -55,7 +56,7 @@ type input struct {
 }
 
 // boot starts a node's process with what is on its disk.
-func (w *World) boot(n *node, kind EventKind) error {
+func (w *World) boot(n *node, kind trace.EventKind) error {
 	voters := make([]raft.ServerID, len(w.nodes))
 	for i := range voters {
 		voters[i] = raft.ServerID(i + 1)
@@ -96,7 +97,7 @@ func (w *World) crash(n *node, torn bool) {
 	n.timerGen++
 	n.timerAt = 0
 	for torn && len(n.disk.unsynced) > 1 {
-		w.traceDisk(n, KindSynced, n.disk.finish(0))
+		w.traceDisk(n, trace.KindSynced, n.disk.finish(0))
 	}
 	n.disk.crash(torn)
 	if n.disk.torn {
@@ -118,7 +119,7 @@ func (w *World) arm(n *node) {
 	w.rearm(n, max(t, w.now))
 }
 
-func (w *World) rearm(n *node, t Time) {
+func (w *World) rearm(n *node, t trace.Time) {
 	n.timerGen++
 	n.timerAt = max(t, 1)
 	w.schedule(event{at: t, kind: eventTimer, actor: n.index, gen: n.timerGen})
@@ -143,13 +144,13 @@ func (w *World) wake(n *node) {
 	local := n.clock.at(w.now)
 	w.prepare(n)
 	n.replica.Tick(local)
-	kind := KindWake
+	kind := trace.KindWake
 	switch {
 	case local < before:
 	case n.status.Role == raft.Leader:
-		kind = KindHeartbeatTimeout
+		kind = trace.KindHeartbeatTimeout
 	default:
-		kind = KindElectionTimeout
+		kind = trace.KindElectionTimeout
 	}
 	w.traceInput(n, kind, "")
 	w.step(n, nil)
@@ -161,10 +162,10 @@ func (w *World) fire(n *node, election bool) {
 	w.tick(n)
 	if election {
 		n.replica.ElectionTimeout()
-		w.traceInput(n, KindElectionTimeout, "")
+		w.traceInput(n, trace.KindElectionTimeout, "")
 	} else {
 		n.replica.HeartbeatTimeout()
-		w.traceInput(n, KindHeartbeatTimeout, "")
+		w.traceInput(n, trace.KindHeartbeatTimeout, "")
 	}
 	w.step(n, nil)
 }

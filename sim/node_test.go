@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -43,10 +44,10 @@ func scenario(t *testing.T, text string) *Scenario {
 }
 
 // inputsOf lists the inputs of a node from the first event of a kind on.
-func inputsOf(w *World, node Actor, from EventKind) (kinds []EventKind) {
+func inputsOf(w *World, node Actor, from trace.EventKind) (kinds []trace.EventKind) {
 	for _, e := range w.trace.Events {
 		switch e.Kind {
-		case KindElectionTimeout, KindHeartbeatTimeout, KindReceive, KindSaved, KindWake, KindPause, KindResume, KindCrash, KindRestart:
+		case trace.KindElectionTimeout, trace.KindHeartbeatTimeout, trace.KindReceive, trace.KindSaved, trace.KindWake, trace.KindPause, trace.KindResume, trace.KindCrash, trace.KindRestart:
 			if Actor(e.Node) == node && (e.Kind == from || kinds != nil) {
 				kinds = append(kinds, e.Kind)
 			}
@@ -65,12 +66,12 @@ func TestAPausedServerReadsItsClockBeforeWhatHasArrived(t *testing.T) {
 		expect leader S1
 		expect S2 role=follower term=1
 		resume S2`)
-	kinds := inputsOf(w, "S2", KindPause)
-	if len(kinds) < 6 || kinds[1] != KindResume || kinds[2] != KindElectionTimeout {
+	kinds := inputsOf(w, "S2", trace.KindPause)
+	if len(kinds) < 6 || kinds[1] != trace.KindResume || kinds[2] != trace.KindElectionTimeout {
 		t.Fatalf("its inputs since the pause: %v", kinds)
 	}
 	for _, k := range kinds[3:] {
-		if k != KindReceive {
+		if k != trace.KindReceive {
 			t.Errorf("its inputs since the pause: %v", kinds)
 		}
 	}
@@ -95,8 +96,8 @@ func TestAPausedServersDiskGoesOn(t *testing.T) {
 		expect S2 durable.log=1,1
 		expect no in-flight S2->S1 append-reply
 		resume S2`)
-	kinds := inputsOf(w, "S2", KindPause)
-	if len(kinds) < 4 || kinds[2] != KindWake || kinds[3] != KindSaved {
+	kinds := inputsOf(w, "S2", trace.KindPause)
+	if len(kinds) < 4 || kinds[2] != trace.KindWake || kinds[3] != trace.KindSaved {
 		t.Errorf("its inputs since the pause: %v", kinds)
 	}
 }
@@ -111,8 +112,8 @@ func TestACrashWhilePausedForgetsWhatHadArrived(t *testing.T) {
 		run 200ms
 		crash S2
 		restart S2`)
-	want := []EventKind{KindPause, KindCrash, KindRestart}
-	if diff := cmp.Diff(want, inputsOf(w, "S2", KindPause)); diff != "" {
+	want := []trace.EventKind{trace.KindPause, trace.KindCrash, trace.KindRestart}
+	if diff := cmp.Diff(want, inputsOf(w, "S2", trace.KindPause)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -163,7 +164,7 @@ func TestARestartedServerHasWhatItsDiskHasAndDrawsOtherTimeouts(t *testing.T) {
 	drawn := map[raft.Time]bool{}
 	for life := 3; life < 8; life++ {
 		w.crash(n, false)
-		if err := w.boot(n, KindRestart); err != nil {
+		if err := w.boot(n, trace.KindRestart); err != nil {
 			t.Fatal(err)
 		}
 		drawn[n.replica.Deadline()-n.clock.at(w.now)] = true
@@ -185,7 +186,7 @@ func TestTimersAndWritesOfAServerThatIsDownDoNothing(t *testing.T) {
 		run 10s
 		expect no leader`)
 	for _, k := range []Actor{"S1", "S2", "S3"} {
-		if diff := cmp.Diff([]EventKind{KindCrash}, inputsOf(w, k, KindCrash)); diff != "" {
+		if diff := cmp.Diff([]trace.EventKind{trace.KindCrash}, inputsOf(w, k, trace.KindCrash)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", k, diff)
 		}
 	}
@@ -202,7 +203,7 @@ func TestInAManualRunNothingHappensByItself(t *testing.T) {
 		deliver S1->S2 vote
 		deliver S2->S1
 		expect leader S1`)
-	if w.counters[countElections] != 1 || w.now != 2*3600*Second {
+	if w.counters[countElections] != 1 || w.now != 2*3600*trace.Second {
 		t.Errorf("%d elections by %s", w.counters[countElections], w.now)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -22,7 +23,7 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 	}
 	if w.trace != nil {
 		w.traceState(n, before, after, received)
-		w.traceWrite(n, out.Write)
+		w.traceWrite(n, &out.Write)
 	}
 	if *before != *after {
 		w.countState(before, after)
@@ -63,7 +64,7 @@ func (w *World) observeAppend(n *node, before *raft.Status, out *fsm.Output) {
 			p, proposed = &proposed[0], proposed[1:]
 		}
 		if w.trace != nil {
-			w.traceAppend(n, e, before.LastIndex, p)
+			w.emitNode(n, trace.Appended(e, before.LastIndex, n.status.Role, p))
 		}
 	}
 	w.checks.append(w, n, before, entries)
@@ -105,7 +106,7 @@ func (w *World) checkDeep(n *node) {
 }
 
 // emit adds an event to the trace and returns its id.
-func (w *World) emit(e Event) int64 {
+func (w *World) emit(e trace.Event) int64 {
 	if w.trace == nil {
 		return 0
 	}
@@ -119,7 +120,7 @@ func (w *World) emit(e Event) int64 {
 }
 
 // emitNode adds an event of a node, with the reading of its clock.
-func (w *World) emitNode(n *node, e Event) int64 {
+func (w *World) emitNode(n *node, e trace.Event) int64 {
 	e.Node, e.Local = string(n.name), n.clock.at(w.now)
 	return w.emit(e)
 }

@@ -9,7 +9,7 @@ func faultVerbs() map[string]verb {
 		"heal":    {usage: "heal, or heal S1->S2", parse: parseHeal},
 		"pause":   {usage: "pause S1, or A: pause", parse: parsePause},
 		"resume":  {usage: "resume S1, or A: resume", parse: parseResume},
-		"crash":   {usage: "crash S1 [torn]", parse: parseCrash},
+		"crash":   {usage: "crash S1 [torn|some]", parse: parseCrash},
 		"restart": {usage: "restart S1", parse: parseRestart},
 		"disk":    {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish", parse: parseDisk},
 		"clock":   {usage: "clock S1 rate=1.5 [offset=250ms], stop or jump=+1h", parse: parseClock},
@@ -63,11 +63,8 @@ func parseResume(r *reader) Command { return Resume{Node: r.node(r.next())} }
 
 func parseCrash(r *reader) Command {
 	c := Crash{Node: r.nodeOrAll(r.next())}
-	switch r.peek() {
-	case "torn":
+	if how := r.peek(); how == "torn" || how == "some" {
 		c.How = r.next()
-	case "some":
-		r.later("crash some")
 	}
 	return c
 }

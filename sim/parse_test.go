@@ -95,6 +95,7 @@ var goodLines = []struct {
 	{"resume S1", Resume{Node: 1}},
 	{"crash S1", Crash{Node: "S1"}},
 	{"crash S1 torn", Crash{Node: "S1", How: "torn"}},
+	{"crash * some", Crash{Node: "*", How: "some"}},
 	{"crash *", Crash{Node: "*"}},
 	{"restart S1", Restart{Node: "S1"}},
 	{"restart *", Restart{Node: "*"}},
@@ -437,7 +438,6 @@ var badLines = []struct{ text, problem string }{
 			"S3 S4, or cut S1->S2"},
 	{"cut S1 | S2 S1", "S1 stands twice; expected everyone at most once"},
 	{"cut S1 | *", `"*" is not a node of this scenario; expected S1 to S3`},
-	{"crash S1 some", "not supported yet: crash some"},
 	{"suspend S1", "not supported yet: suspend"},
 
 	{"S1: write door",

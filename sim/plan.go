@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -13,7 +14,7 @@ func FaultNames() []string { return []string{"mild", "harsh"} }
 
 // How long a random run lasts: faults and clients until chaosEnd, then peace.
 const (
-	chaosEnd = 8 * Second
+	chaosEnd = 8 * trace.Second
 	peace    = 20 * time.Second
 )
 
@@ -25,7 +26,7 @@ type planner struct {
 	nodes    int
 	lines    []Line
 	keys     []string
-	blackout Time // when the whole cluster loses power; 0 for never
+	blackout trace.Time // when the whole cluster loses power; 0 for never
 }
 
 // A topic is what a plan's draw is about.
@@ -46,8 +47,8 @@ func (p *planner) pick(t topic, about int, i int, n int64) int64 {
 }
 
 // within draws a time between lo and hi.
-func (p *planner) within(t topic, about, i int, lo, hi Time) Time {
-	return lo + Time(p.pick(t, about, i, int64(hi-lo)+1))
+func (p *planner) within(t topic, about, i int, lo, hi trace.Time) trace.Time {
+	return lo + trace.Time(p.pick(t, about, i, int64(hi-lo)+1))
 }
 
 // Plan makes the random scenario of a seed: a cluster, a network, clocks, clients and faults, mild
@@ -80,10 +81,10 @@ func Plan(seed uint64, faults string, nodes int) (*Scenario, error) {
 	}, nil
 }
 
-func (p *planner) add(c Command)         { p.lines = append(p.lines, Line{Command: c}) }
-func (p *planner) at(t Time, c Command)  { p.add(At{Time: duration(t), Command: c}) }
-func duration(t Time) time.Duration      { return time.Duration(t) * time.Microsecond }
-func choose[T any](i int64, from ...T) T { return from[i] }
+func (p *planner) add(c Command)              { p.lines = append(p.lines, Line{Command: c}) }
+func (p *planner) at(t trace.Time, c Command) { p.add(At{Time: duration(t), Command: c}) }
+func duration(t trace.Time) time.Duration     { return time.Duration(t) * time.Microsecond }
+func choose[T any](i int64, from ...T) T      { return from[i] }
 
 // setUp draws the cluster, its protocol's constants, its network and its clocks.
 func (p *planner) setUp() {
@@ -108,7 +109,7 @@ func (p *planner) setUp() {
 	if p.harsh {
 		loss, double = loss*10, double*10
 		link.TailSet, link.TailPPM = true, int(p.pick(topicNetwork, 3, 0, 50_000))
-		link.Tail = duration(p.within(topicNetwork, 4, 0, 100*Millisecond, 1500*Millisecond))
+		link.Tail = duration(p.within(topicNetwork, 4, 0, 100*trace.Millisecond, 1500*trace.Millisecond))
 	}
 	p.add(SetNetwork{LinkSpec: link})
 	for id := 1; id <= p.nodes; id++ {
@@ -127,37 +128,37 @@ func (p *planner) clients() {
 	names = names[:3+p.pick(topicShape, 6, 0, 3)]
 	keys := p.keys[:1+p.pick(topicShape, 7, 0, 3)]
 	for c, name := range names {
-		t := p.within(topicClient, c, 0, 300*Millisecond, Second)
+		t := p.within(topicClient, c, 0, 300*trace.Millisecond, trace.Second)
 		for i := 1; t < chaosEnd; i++ {
 			i := i * 16
 			key := keys[p.pick(topicClient, c, i, int64(len(keys)))]
-			lease := p.within(topicClient, c, i+1, 200*Millisecond, 1200*Millisecond) / Millisecond * Millisecond
+			lease := p.within(topicClient, c, i+1, 200*trace.Millisecond, 1200*trace.Millisecond) / trace.Millisecond * trace.Millisecond
 			p.at(t, Acquire{Client: name, Key: key, Lease: duration(lease), Try: p.pick(topicClient, c, i+2, 8) == 0})
-			end := t + lease*Time(p.pick(topicClient, c, i+3, 60)+30)/100 // 30 % to 90 % of the lease,
+			end := t + lease*trace.Time(p.pick(topicClient, c, i+3, 60)+30)/100 // 30 % to 90 % of the lease,
 			if p.pick(topicClient, c, i+4, 2) == 0 {
-				end = t + lease*Time(p.pick(topicClient, c, i+3, 25)+90)/100 // or 90 % to 115 %
+				end = t + lease*trace.Time(p.pick(topicClient, c, i+3, 25)+90)/100 // or 90 % to 115 %
 			}
 			p.at(p.within(topicClient, c, i+5, t, end), Write{Client: name, Key: key})
 			p.leave(name, c, i, key, end)
-			t = end + p.within(topicClient, c, i+6, 5*Millisecond, 200*Millisecond)
+			t = end + p.within(topicClient, c, i+6, 5*trace.Millisecond, 200*trace.Millisecond)
 		}
 	}
 }
 
 // leave draws how a client parts with its lock.
-func (p *planner) leave(name Actor, c, i int, key string, end Time) {
+func (p *planner) leave(name Actor, c, i int, key string, end trace.Time) {
 	switch p.pick(topicClient, c, i+7, 12) {
 	case 0:
 		p.at(end, ClientDo{Client: name, Do: "disconnect"})
 	case 1: // it forgets; the lease ends the tenure
 	case 2:
-		p.at(end-10*Millisecond, ClientDo{Client: name, Do: "pause"})
+		p.at(end-10*trace.Millisecond, ClientDo{Client: name, Do: "pause"})
 		p.at(end, Write{Client: name, Key: key})
 		p.at(end, ReleaseLock{Client: name, Key: key})
-		p.at(end+p.within(topicClient, c, i+8, 50*Millisecond, 1500*Millisecond), ClientDo{Client: name, Do: "resume"})
+		p.at(end+p.within(topicClient, c, i+8, 50*trace.Millisecond, 1500*trace.Millisecond), ClientDo{Client: name, Do: "resume"})
 	case 3:
 		p.at(end, ReleaseLock{Client: name, Key: key})
-		p.at(end+p.within(topicClient, c, i+8, Millisecond, 5*Millisecond), ClientDo{Client: name, Do: "retry"})
+		p.at(end+p.within(topicClient, c, i+8, trace.Millisecond, 5*trace.Millisecond), ClientDo{Client: name, Do: "retry"})
 	default:
 		p.at(end, ReleaseLock{Client: name, Key: key})
 	}
@@ -168,9 +169,9 @@ func (p *planner) blackouts() {
 	if p.pick(topicShape, 8, 0, 4) != 0 {
 		return
 	}
-	p.blackout = p.within(topicShape, 9, 0, 2*Second, 6*Second)
+	p.blackout = p.within(topicShape, 9, 0, 2*trace.Second, 6*trace.Second)
 	p.at(p.blackout, Crash{Node: Everyone, How: p.torn(topicShape, 10, 0)})
-	p.at(p.blackout+p.within(topicShape, 11, 0, 10*Millisecond, 400*Millisecond), Restart{Node: Everyone})
+	p.at(p.blackout+p.within(topicShape, 11, 0, 10*trace.Millisecond, 400*trace.Millisecond), Restart{Node: Everyone})
 }
 
 func (p *planner) torn(t topic, about, i int) string {
@@ -179,20 +180,20 @@ func (p *planner) torn(t topic, about, i int) string {
 
 // nodeFaults draws one server's crashes, pauses and stalls, one after another.
 func (p *planner) nodeFaults(id raft.ServerID) {
-	upMost, downMost := 6*Second, 300*Millisecond
+	upMost, downMost := 6*trace.Second, 300*trace.Millisecond
 	if p.harsh {
-		upMost, downMost = 2*Second, 1200*Millisecond
+		upMost, downMost = 2*trace.Second, 1200*trace.Millisecond
 	}
 	n := int(id)
-	t := p.within(topicNodeFault, n, 0, 200*Millisecond, upMost)
+	t := p.within(topicNodeFault, n, 0, 200*trace.Millisecond, upMost)
 	for i := 1; ; i++ {
 		i := i * 8
-		down := p.within(topicNodeFault, n, i, 20*Millisecond, downMost)
+		down := p.within(topicNodeFault, n, i, 20*trace.Millisecond, downMost)
 		if t+down >= chaosEnd {
 			return
 		}
-		if p.blackout != 0 && t < p.blackout+500*Millisecond && t+down > p.blackout-10*Millisecond {
-			t = p.blackout + 500*Millisecond + p.within(topicNodeFault, n, i+1, 0, upMost)
+		if p.blackout != 0 && t < p.blackout+500*trace.Millisecond && t+down > p.blackout-10*trace.Millisecond {
+			t = p.blackout + 500*trace.Millisecond + p.within(topicNodeFault, n, i+1, 0, upMost)
 			continue
 		}
 		switch p.pick(topicNodeFault, n, i+2, 5) {
@@ -208,13 +209,13 @@ func (p *planner) nodeFaults(id raft.ServerID) {
 		case 4:
 			p.stallAndCrash(id, t, down)
 		}
-		t += down + p.within(topicNodeFault, n, i+4, 50*Millisecond, upMost)
+		t += down + p.within(topicNodeFault, n, i+4, 50*trace.Millisecond, upMost)
 	}
 }
 
 // stallAndCrash lets writes pile up and then takes the power away: what was answered too early is
 // lost.
-func (p *planner) stallAndCrash(id raft.ServerID, t, down Time) {
+func (p *planner) stallAndCrash(id raft.ServerID, t, down trace.Time) {
 	p.at(t, SetDisk{Node: NodeActor(id), Do: "stall"})
 	p.at(t+down/2, Crash{Node: NodeActor(id), How: p.torn(topicNodeFault, int(id), int(t))})
 	p.at(t+down, Restart{Node: NodeActor(id)})
@@ -222,14 +223,14 @@ func (p *planner) stallAndCrash(id raft.ServerID, t, down Time) {
 
 // cuts draws partitions, one-way cuts and holds, one after another.
 func (p *planner) cuts() {
-	most := 4 * Second
+	most := 4 * trace.Second
 	if p.harsh {
-		most = 1200 * Millisecond
+		most = 1200 * trace.Millisecond
 	}
-	t := p.within(topicCut, 0, 0, 300*Millisecond, most)
+	t := p.within(topicCut, 0, 0, 300*trace.Millisecond, most)
 	for i := 1; t < chaosEnd; i++ {
 		i := i * 8
-		long := p.within(topicCut, 0, i, 50*Millisecond, 900*Millisecond)
+		long := p.within(topicCut, 0, i, 50*trace.Millisecond, 900*trace.Millisecond)
 		one := raft.ServerID(p.pick(topicCut, 0, i+1, int64(p.nodes))) + 1
 		two := raft.ServerID(p.pick(topicCut, 0, i+2, int64(p.nodes))) + 1
 		end := min(t+long, chaosEnd)
@@ -251,7 +252,7 @@ func (p *planner) cuts() {
 			p.at(t, Hold{Messages: held})
 			p.at(end, Hold{Messages: held, Again: true})
 		}
-		t = end + p.within(topicCut, 0, i+4, 20*Millisecond, most)
+		t = end + p.within(topicCut, 0, i+4, 20*trace.Millisecond, most)
 	}
 }
 
@@ -272,7 +273,7 @@ func (p *planner) groups(i int) [][]Actor {
 
 // end lets what is broken come back, and asks for what must follow.
 func (p *planner) end() {
-	p.add(RunFor{For: duration(chaosEnd + 100*Millisecond)})
+	p.add(RunFor{For: duration(chaosEnd + 100*trace.Millisecond)})
 	p.add(Heal{})
 	p.add(Until{Cond: CondConverged{}, Within: peace})
 	for _, key := range p.keys {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"ticketing/fsm/trace"
 )
 
 // This file carries out a scenario line by line.
@@ -96,20 +98,20 @@ func (w *World) prosePassed(s *Scenario, before int) {
 func (w *World) traceProse(line Line) {
 	if line.Prose != "" {
 		w.cause = 0
-		w.emit(Event{Kind: KindProse, Text: line.Prose})
+		w.emit(trace.Event{Kind: trace.KindProse, Text: line.Prose})
 	}
 }
 
 func (w *World) traceFailed(line Line, err error) {
 	if !errors.Is(err, errHalted) {
-		w.emit(Event{Kind: KindFailed, Text: err.Error()})
+		w.emit(trace.Event{Kind: trace.KindFailed, Text: err.Error()})
 	}
 }
 
 // traceCommand is a line that takes effect; what follows from it has it as its cause.
 func (w *World) traceCommand(c Command) {
 	if w.trace != nil {
-		w.cause = w.emit(Event{Kind: KindCommand, Text: c.String()})
+		w.cause = w.emit(trace.Event{Kind: trace.KindCommand, Text: c.String()})
 	}
 }
 
@@ -126,7 +128,7 @@ func (w *World) until(u Until) error {
 	for {
 		ok, is := w.holds(u.Cond)
 		if ok {
-			w.emit(Event{Kind: KindExpect, Text: u.Cond.String()})
+			w.emit(trace.Event{Kind: trace.KindExpect, Text: u.Cond.String()})
 			return nil
 		}
 		if w.next(limit) {
@@ -148,6 +150,6 @@ func (w *World) expect(c Cond) error {
 	if !ok {
 		return fmt.Errorf("expected %s; %s", c, is)
 	}
-	w.emit(Event{Kind: KindExpect, Text: c.String()})
+	w.emit(trace.Event{Kind: trace.KindExpect, Text: c.String()})
 	return nil
 }

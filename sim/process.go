@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -43,7 +44,7 @@ func (w *World) process(n *node, f *flight) {
 		return
 	}
 	if w.trace != nil {
-		n.asked(&f.raft)
+		n.voted.Asked(&n.status, &f.raft)
 	}
 	if err := n.replica.Receive(f.raft); err != nil {
 		w.violate(wellFormed, n.name, err.Error())
@@ -137,7 +138,7 @@ func (w *World) synced(n *node, boots uint32, seq uint64) {
 func (w *World) complete(n *node, nth int) {
 	if n.paused {
 		seq := n.disk.finish(nth)
-		w.traceDisk(n, KindSynced, seq)
+		w.traceDisk(n, trace.KindSynced, seq)
 		n.inbox = append(n.inbox, input{saved: seq})
 		w.checks.store(w, n)
 		return
@@ -158,14 +159,14 @@ func (w *World) finish(n *node, nth int) {
 // pause stops the process; its clock, disk and network go on.
 func (w *World) pause(n *node) {
 	n.paused = true
-	w.traceInput(n, KindPause, "")
+	w.traceInput(n, trace.KindPause, "")
 }
 
 // resume lets it go on. It reads its clock before its queue, as a process does that wakes in its
 // event loop.
 func (w *World) resume(n *node) {
 	n.paused = false
-	w.traceInput(n, KindResume, "")
+	w.traceInput(n, trace.KindResume, "")
 	cause := w.cause
 	if !w.manual {
 		w.wake(n)

@@ -1,9 +1,11 @@
 package sim
 
+import "ticketing/fsm/trace"
+
 // An event is something that will happen at a true time. Events at the same time happen in the
 // order in which they were scheduled.
 type event struct {
-	at    Time
+	at    trace.Time
 	order uint64
 	kind  eventKind
 	actor int32  // index into World.actors, or a command's

@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"slices"
 	"testing"
+
+	"ticketing/fsm/trace"
 )
 
 func TestTheQueueIsASortByTimeAndThenByScheduling(t *testing.T) {
@@ -22,11 +24,11 @@ func TestTheQueueIsASortByTimeAndThenByScheduling(t *testing.T) {
 			}
 			order++
 			// Nothing is scheduled for the past, and sometimes many things for the same moment.
-			now := Time(0)
+			now := trace.Time(0)
 			if len(popped) > 0 {
 				now = popped[len(popped)-1].at
 			}
-			e := event{at: now + Time(bits>>32%spread), order: order}
+			e := event{at: now + trace.Time(bits>>32%spread), order: order}
 			pushed = append(pushed, e)
 			q.push(e)
 		}
@@ -48,7 +50,7 @@ func TestAPopLooksAtANodesOwnChildrenOnly(t *testing.T) {
 	const seed, events = 178848, 70
 	var q queue
 	for i := range uint64(events) {
-		q.push(event{at: Time(scramble(seed<<20+i) % 1000), order: i})
+		q.push(event{at: trace.Time(scramble(seed<<20+i) % 1000), order: i})
 	}
 	last := q.pop()
 	for len(q) > 0 {
@@ -67,21 +69,21 @@ func BenchmarkQueue(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
 		var q queue
 		for i := range uint64(standing) {
-			q.push(event{at: Time(scramble(i) % 100), order: i})
+			q.push(event{at: trace.Time(scramble(i) % 100), order: i})
 		}
 		for i := range uint64(b.N) {
 			e := q.pop()
-			q.push(event{at: e.at + Time(scramble(i)%100), order: standing + i})
+			q.push(event{at: e.at + trace.Time(scramble(i)%100), order: standing + i})
 		}
 	})
 	b.Run("container", func(b *testing.B) {
 		q := &containerQueue{}
 		for i := range uint64(standing) {
-			heap.Push(q, event{at: Time(scramble(i) % 100), order: i})
+			heap.Push(q, event{at: trace.Time(scramble(i) % 100), order: i})
 		}
 		for i := range uint64(b.N) {
 			e := heap.Pop(q).(event)
-			heap.Push(q, event{at: e.at + Time(scramble(i)%100), order: standing + i})
+			heap.Push(q, event{at: e.at + trace.Time(scramble(i)%100), order: standing + i})
 		}
 	})
 }

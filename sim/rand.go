@@ -1,6 +1,10 @@
 package sim
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"ticketing/fsm/trace"
+)
 
 // Randomness in a run is keyed, never streamed: each draw is a function of the seed and of what it
 // is for. So a draw does not depend on how many came before it, and a run from which one message or
@@ -19,6 +23,7 @@ const (
 	streamCopy                        // the same for its duplicate
 	streamSync                        // how long the nth write of a disk takes
 	streamPlan                        // the random search's plan: what happens when
+	streamSector                      // whether a sector of the nth write survives a crash
 )
 
 // draw returns 64 random bits for the nth use of a stream by an actor, towards a peer.
@@ -51,7 +56,9 @@ func below(bits64 uint64, n int64) int64 {
 func chance(bits64 uint64, ppm int) bool { return below(bits64, 1_000_000) < int64(ppm) }
 
 // between maps random bits to the range lo … hi, both included.
-func between(bits64 uint64, lo, hi Time) Time { return lo + Time(below(bits64, int64(hi-lo)+1)) }
+func between(bits64 uint64, lo, hi trace.Time) trace.Time {
+	return lo + trace.Time(below(bits64, int64(hi-lo)+1))
+}
 
 // nameKey turns a name into an actor's number for draw, so that it does not depend on who else is
 // there.

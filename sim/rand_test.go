@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ticketing/fsm/trace"
 )
 
 // Every seed that anyone has written down rests on these values.
@@ -75,11 +77,11 @@ func TestBelowIsInRangeAndEven(t *testing.T) {
 }
 
 func TestBetweenReachesBothEndsAndNoFurther(t *testing.T) {
-	seen := map[Time]bool{}
+	seen := map[trace.Time]bool{}
 	for i := range uint64(1000) {
 		seen[between(scramble(i), 5, 8)] = true
 	}
-	if diff := cmp.Diff(map[Time]bool{5: true, 6: true, 7: true, 8: true}, seen); diff != "" {
+	if diff := cmp.Diff(map[trace.Time]bool{5: true, 6: true, 7: true, 8: true}, seen); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

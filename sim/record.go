@@ -1,60 +1,48 @@
 package sim
 
 import (
-	"strconv"
-
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // This file writes nodes and messages down, if the run is recorded.
 
-func stateRecord(s raft.Status) *StateRecord {
-	return &StateRecord{
-		Role: s.Role.String(), Term: s.Term, Vote: s.VotedFor, Leader: s.Leader,
-		Commit: s.CommitIndex, Applied: s.LastApplied, Last: s.LastIndex, LastTerm: s.LastTerm,
-	}
-}
-
-func entryRecord(e raft.Entry) EntryRecord {
-	return EntryRecord{Index: e.Index, Term: e.Term, Command: string(e.Command)}
-}
-
 // traceStart is a node's start and the log that it starts with.
-func (w *World) traceStart(n *node, kind EventKind) {
+func (w *World) traceStart(n *node, kind trace.EventKind) {
 	if w.trace == nil {
 		return
 	}
 	text := ""
-	if kind == KindRestart && n.disk.torn {
+	if kind == trace.KindRestart && n.disk.torn {
 		text = "a torn record is dropped"
 	}
-	w.cause = w.emitNode(n, Event{Kind: kind, State: stateRecord(n.status), Text: text})
+	w.cause = w.emitNode(n, trace.Event{Kind: kind, State: trace.OfStatus(n.status), Text: text})
 	for _, e := range n.disk.durable.Entries {
-		r := entryRecord(e)
-		w.emitNode(n, Event{Kind: KindAppend, Entry: &r})
+		r := trace.OfEntry(e)
+		w.emitNode(n, trace.Event{Kind: trace.KindAppend, Entry: &r})
 	}
 }
 
 // traceInput is an input other than a message; what follows has it as its cause.
-func (w *World) traceInput(n *node, kind EventKind, text string) {
+func (w *World) traceInput(n *node, kind trace.EventKind, text string) {
 	if w.trace != nil {
-		w.cause = w.emitNode(n, Event{Kind: kind, Text: text})
+		w.cause = w.emitNode(n, trace.Event{Kind: kind, Text: text})
 	}
 }
 
 func (w *World) traceSaved(n *node, seq uint64) {
 	if w.trace != nil {
-		w.cause = w.traceDisk(n, KindSaved, seq)
+		w.cause = w.traceDisk(n, trace.KindSaved, seq)
 	}
 }
 
 // traceDisk tells what is durable now that a write has finished.
-func (w *World) traceDisk(n *node, kind EventKind, seq uint64) int64 {
+func (w *World) traceDisk(n *node, kind trace.EventKind, seq uint64) int64 {
 	if w.trace == nil {
 		return 0
 	}
-	return w.emitNode(n, Event{Kind: kind, Write: &WriteRecord{
+	return w.emitNode(n, trace.Event{Kind: kind, Write: &trace.WriteRecord{
 		Seq: seq, Term: n.disk.durable.Term, Vote: n.disk.durable.VotedFor,
 		Last: raft.Index(len(n.disk.durable.Entries)),
 	}})
@@ -62,7 +50,7 @@ func (w *World) traceDisk(n *node, kind EventKind, seq uint64) int64 {
 
 func (w *World) traceStop(n *node, err error) {
 	if w.trace != nil {
-		w.emitNode(n, Event{Kind: KindStop, Text: err.Error()})
+		w.emitNode(n, trace.Event{Kind: trace.KindStop, Text: err.Error()})
 	}
 }
 
@@ -70,76 +58,24 @@ func (w *World) traceViolation(v Violation) int64 {
 	if w.trace == nil {
 		return 0
 	}
-	return w.emit(Event{Node: string(v.Node), Kind: KindViolation, Rule: v.Invariant, Text: v.Detail})
+	return w.emit(trace.Event{Node: string(v.Node), Kind: trace.KindViolation, Rule: v.Invariant, Text: v.Detail})
 }
 
 func (w *World) traceState(n *node, before, after *raft.Status, received *raft.Message) {
-	if *before == *after {
-		return
-	}
-	// What is durable changes with the disk alone and is no part of Figure 2's state.
-	b := *before
-	b.Durable = after.Durable
-	if b != *after {
-		w.emitNode(n, Event{Kind: KindState, State: stateRecord(*after), Rule: ruleOfChange(before, after, received)})
+	if e, ok := trace.Changed(before, after, received); ok {
+		w.emitNode(n, e)
 	}
 }
 
-func (w *World) traceWrite(n *node, write raft.Write) {
-	if write.Seq == 0 {
-		return
+func (w *World) traceWrite(n *node, write *raft.Write) {
+	if write.Seq != 0 {
+		w.emitNode(n, trace.Event{Kind: trace.KindWrite, Write: trace.OfWrite(write)})
 	}
-	r := &WriteRecord{Seq: write.Seq, Term: write.Term, Vote: write.VotedFor}
-	if k := len(write.Entries); k > 0 {
-		r.First, r.Last = write.Entries[0].Index, write.Entries[k-1].Index
-	}
-	w.emitNode(n, Event{Kind: KindWrite, Write: r})
-}
-
-func (w *World) traceAppend(n *node, e raft.Entry, lastBefore raft.Index, p *fsm.Proposed) {
-	r := entryRecord(e)
-	rule := "AE.4"
-	switch {
-	case e.Index <= lastBefore:
-		rule = "AE.3"
-	case p != nil:
-		r.Cause, r.Meant = p.Cause.String(), uint64(p.Meant)
-		rule = "Leaders.2"
-	case n.status.Role == raft.Leader:
-		rule = "Leaders.Noop"
-	}
-	w.emitNode(n, Event{Kind: KindAppend, Entry: &r, Rule: rule})
 }
 
 func (w *World) traceApply(n *node, a *fsm.Applied) {
-	r := &EntryRecord{
-		Index: a.Index, Term: a.Term, Command: string(n.replica.Core().Entries(a.Index, a.Index)[0].Command), Result: a.Result.String(),
-		Hash: strconv.FormatUint(a.Hash, 16),
-	}
-	w.emitNode(n, Event{Kind: KindApply, Entry: r, Rule: ruleOfResult(a.Result)})
-}
-
-// messageRecord writes down every field of a message between servers.
-func (w *World) messageRecord(f *flight) *MessageRecord {
-	r := &MessageRecord{
-		From: string(w.actors[f.from].name), To: string(w.actors[f.to].name), Kind: f.kind.String(),
-		Term: f.raft.Term, Call: f.raft.Call,
-	}
-	switch b := f.raft.Body.(type) {
-	case raft.RequestVote:
-		r.LastIndex, r.LastTerm = b.LastLogIndex, b.LastLogTerm
-	case raft.RequestVoteReply:
-		r.RequestTerm, r.Granted = b.RequestTerm, b.VoteGranted
-	case raft.AppendEntries:
-		r.PrevIndex, r.PrevTerm, r.Commit = b.PrevLogIndex, b.PrevLogTerm, b.LeaderCommit
-		for _, e := range b.Entries {
-			r.Entries = append(r.Entries, entryRecord(e))
-		}
-	case raft.AppendEntriesReply:
-		r.RequestTerm, r.PrevIndex, r.Success, r.Match = b.RequestTerm, b.PrevLogIndex, b.Success, b.MatchIndex
-		r.ConflictTerm, r.ConflictIndex = b.ConflictTerm, b.ConflictIndex
-	}
-	return r
+	entry := n.replica.Core().Entries(a.Index, a.Index)[0]
+	w.emitNode(n, trace.Applied(a, entry.Command))
 }
 
 // traceSend is a message's leaving. Clients' messages are traced where they are made.
@@ -150,7 +86,8 @@ func (w *World) traceSend(f *flight) int64 {
 	if f.client != nil {
 		return f.id
 	}
-	return w.emitNode(w.actors[f.from].node, Event{Kind: KindSend, Message: w.messageRecord(f), Rule: w.ruleOfReply(f)})
+	node := w.actors[f.from].node
+	return w.emitNode(node, trace.Event{Kind: trace.KindSend, Message: trace.OfMessage(&f.raft), Rule: node.voted.RuleOfReply(&f.raft)})
 }
 
 // traceReceive is a message's arrival at a node; what follows has it as its cause.
@@ -158,11 +95,11 @@ func (w *World) traceReceive(n *node, f *flight) {
 	if w.trace == nil {
 		return
 	}
-	e := Event{Kind: KindReceive, Cause: f.id}
+	e := trace.Event{Kind: trace.KindReceive, Cause: f.id}
 	if f.client != nil {
 		e.Client = w.clientRecord(f)
 	} else {
-		e.Message = w.messageRecord(f)
+		e.Message = trace.OfMessage(&f.raft)
 	}
 	w.cause = w.emitNode(n, e)
 }
@@ -171,29 +108,23 @@ func (w *World) traceLost(f *flight, why string) {
 	if w.trace == nil {
 		return
 	}
-	e := Event{Kind: KindLost, Cause: f.id, Text: why, Node: string(w.actors[f.to].name)}
+	e := trace.Event{Kind: trace.KindLost, Cause: f.id, Text: why, Node: string(w.actors[f.to].name)}
 	if f.client != nil {
 		e.Client = w.clientRecord(f)
 	} else {
-		e.Message = w.messageRecord(f)
+		e.Message = trace.OfMessage(&f.raft)
 	}
 	w.emit(e)
 }
 
 // clientRecord writes down what travels between a client and a server.
-func (w *World) clientRecord(f *flight) *ClientRecord {
-	q := f.client.request
-	r := &ClientRecord{
-		Op: q.Kind.String(), Key: q.Key, Seq: q.Seq, Attempt: q.Attempt, LeaseMS: q.LeaseMS, Token: uint64(q.Token),
-	}
+func (w *World) clientRecord(f *flight) *trace.ClientRecord {
+	r := trace.OfRequest(&f.client.request)
 	client, server := f.from, f.to
 	switch f.kind {
 	case messageRequestReply:
 		client, server = f.to, f.from
-		r.Status, r.Token = f.client.reply.Status.String(), uint64(f.client.reply.Result.Token)
-		if f.client.reply.Status == fsm.Answered {
-			r.Result = f.client.reply.Result.String()
-		}
+		r = trace.OfReply(&f.client.request, &f.client.reply)
 	case messageDisconnect:
 		r.Op = "disconnect"
 	case messageWrite:

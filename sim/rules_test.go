@@ -1,6 +1,10 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"ticketing/fsm/trace"
+)
 
 // The rule of a reply is the one that decided it when the request was handled. By the time that the
 // reply leaves, the voter may have voted.
@@ -28,7 +32,7 @@ disk S1 ok
 	}
 	rules := map[string]string{}
 	for _, e := range r.Trace.Events {
-		if e.Kind == KindSend && e.Message.Kind == "vote-reply" {
+		if e.Kind == trace.KindSend && e.Message.Kind == "vote-reply" {
 			rules[e.Message.To] = e.Rule
 		}
 	}

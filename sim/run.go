@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -26,10 +27,10 @@ type Result struct {
 	Seed       uint64
 	Without    []string
 	Nodes      int
-	Trace      *Trace
+	Trace      *trace.Trace
 	Violations []Violation // in the order in which they happened
 	Failure    error       // the first line that failed: an expectation, or a line that cannot be carried out
-	End        Time        // when it ended
+	End        trace.Time  // when it ended
 	Steps      int64       // events that did something
 	counters   counters
 }
@@ -125,19 +126,15 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 		w.tolerate["*"] = true
 	}
 	if o.Record {
-		w.trace = &Trace{Header: w.header(s)}
+		w.trace = &trace.Trace{Header: w.header(s)}
 	}
 	return w, nil
 }
 
-func (w *World) header(s *Scenario) Header {
-	h := Header{
-		Schema: "ticketing-trace", Version: TraceVersion, Scenario: s.Name, Title: s.Title, Text: s.Text,
-		Seed: w.seed, Without: slices.Clone(w.config.without), Nodes: []string{}, Clients: []string{},
-	}
-	if h.Without == nil {
-		h.Without = []string{}
-	}
+func (w *World) header(s *Scenario) trace.Header {
+	h := trace.NewHeader()
+	h.Scenario, h.Title, h.Text, h.Seed = s.Name, s.Title, s.Text, w.seed
+	h.Without = append(h.Without, w.config.without...)
 	for _, n := range w.nodes {
 		h.Nodes = append(h.Nodes, string(n.name))
 	}

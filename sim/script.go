@@ -148,7 +148,7 @@ type (
 	// Crash is "crash S1 [torn|some]" or "crash *".
 	Crash struct {
 		Node Actor
-		How  string // "", torn
+		How  string // "", torn or some
 	}
 	// Restart is "restart S1" or "restart *".
 	Restart struct{ Node Actor }

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"testing"
+
+	"ticketing/fsm/trace"
 )
 
 // Row L09. A lease is counted on the clock of whoever leads, so a clock that is wrong ends it early
@@ -112,15 +114,15 @@ func runSkewed(t *testing.T, text string) *Result {
 
 // endedEarly counts the tenures that an Expire ended while their holders still believed in them.
 // The clients' clocks are true here, so that their readings compare with true time.
-func endedEarly(t *testing.T, trace *Trace) (early int) {
+func endedEarly(t *testing.T, run *trace.Trace) (early int) {
 	t.Helper()
 	believed := map[uint64]int64{} // until when, by token
 	ended := map[uint64]bool{}
-	for _, e := range trace.Events {
+	for _, e := range run.Events {
 		switch {
-		case e.Kind == KindAnswer && e.Text == stateGranted:
+		case e.Kind == trace.KindAnswer && e.Text == stateGranted:
 			believed[e.Client.Token] = e.Client.Until
-		case e.Kind == KindApply && e.Entry.Result == "Expired{true}":
+		case e.Kind == trace.KindApply && e.Entry.Result == "Expired{true}":
 			var token uint64
 			if _, err := fmt.Sscanf(e.Entry.Command, "- expire %d", &token); err != nil {
 				t.Fatalf("an Expire reads %q: %v", e.Entry.Command, err)

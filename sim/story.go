@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"ticketing/fsm/trace"
 )
 
 // What the story is about.
@@ -33,17 +35,17 @@ func Story(o Style) (text string, held bool, err error) {
 	if err != nil {
 		return "", false, fmt.Errorf("running %s without %s: %w", storyScenario, storyRule, err)
 	}
-	lines := with.Trace.Diagram(o)
-	lines = append(lines, without.Trace.instead(o, with.Trace)...)
+	lines := Diagram(with.Trace, o)
+	lines = append(lines, instead(without.Trace, o, with.Trace)...)
 	lines = append(lines, moral(o, with, without)...)
 	return strings.Join(lines, "\n") + "\n", with.Held() && len(without.Violations) > 0, nil
 }
 
 // instead draws a trace from where it parts from another one.
-func (t *Trace) instead(o Style, other *Trace) []string {
+func instead(t *trace.Trace, o Style, other *trace.Trace) []string {
 	s := tell(t)
 	d := s.layout(o)
-	same := t.identical(other)
+	same := identical(t, other)
 	words := fmt.Sprintf("the same seed %s · identical through event %d · %s",
 		rulesWords(t.Header), same, s.finding())
 	if same == len(t.Events) {
@@ -53,7 +55,7 @@ func (t *Trace) instead(o Style, other *Trace) []string {
 }
 
 // identical counts the events with which two traces begin alike.
-func (t *Trace) identical(other *Trace) int {
+func identical(t *trace.Trace, other *trace.Trace) int {
 	n := min(len(t.Events), len(other.Events))
 	for i := range n {
 		if !reflect.DeepEqual(t.Events[i], other.Events[i]) {
@@ -122,8 +124,8 @@ func outcome(r *Result) string {
 }
 
 // both says for how long two clients believed to hold the same lock.
-func both(t *Trace) string {
-	overlaps := t.overlaps()
+func both(t *trace.Trace) string {
+	overlaps := overlaps(t)
 	if len(overlaps) == 0 {
 		return ""
 	}

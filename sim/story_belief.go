@@ -1,24 +1,26 @@
 package sim
 
+import "ticketing/fsm/trace"
+
 // A belief is a time in which a client thinks that it holds a lock: from the answer that granted
 // it, until it gives the lock back or its own clock reaches the deadline that it counts.
 type belief struct {
 	client, key string
 	token       uint64
-	from, to    Time
+	from, to    trace.Time
 }
 
 // beliefs lists what clients believed, in the order of their grants. One that had not ended with
 // the trace ends at its deadline.
-func (t *Trace) beliefs() []belief {
+func beliefs(t *trace.Trace) []belief {
 	var all []belief
 	for i := range t.Events {
 		e := &t.Events[i]
-		c := e.asked()
+		c := clientOf(e)
 		switch {
-		case e.Kind == KindAnswer && e.Text == stateGranted:
-			all = append(all, belief{e.Node, c.Key, c.Token, e.At, t.deadline(e)})
-		case e.Kind == KindRequest && c.Op == "release":
+		case e.Kind == trace.KindAnswer && e.Text == stateGranted:
+			all = append(all, belief{e.Node, c.Key, c.Token, e.At, deadline(t, e)})
+		case e.Kind == trace.KindRequest && c.Op == "release":
 			for j := range all {
 				if b := &all[j]; b.client == e.Node && b.key == c.Key && (c.Token == 0 || c.Token == b.token) {
 					b.to = min(b.to, e.At)
@@ -31,10 +33,10 @@ func (t *Trace) beliefs() []belief {
 
 // deadline is the true time at which a client's clock reaches what it was granted until, if its
 // rate stays.
-func (t *Trace) deadline(granted *Event) Time {
-	left := Time(granted.asked().Until) - Time(granted.Local)
-	if rate := t.rate(granted.Node); rate > 0 && rate != trueRate {
-		left = left * trueRate / Time(rate)
+func deadline(t *trace.Trace, granted *trace.Event) trace.Time {
+	left := trace.Time(clientOf(granted).Until) - trace.Time(granted.Local)
+	if rate := rate(t, granted.Node); rate > 0 && rate != trueRate {
+		left = left * trueRate / trace.Time(rate)
 	}
 	return granted.At + left
 }
@@ -42,13 +44,13 @@ func (t *Trace) deadline(granted *Event) Time {
 // overlap is a time in which two clients both believed to hold a key.
 type overlap struct {
 	one, other, key string
-	from, to        Time
+	from, to        trace.Time
 }
 
 // overlaps lists them, in the order of the later grants.
-func (t *Trace) overlaps() []overlap {
+func overlaps(t *trace.Trace) []overlap {
 	var all []overlap
-	beliefs := t.beliefs()
+	beliefs := beliefs(t)
 	for i, later := range beliefs {
 		for _, b := range beliefs[:i] {
 			from, to := max(later.from, b.from), min(later.to, b.to)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"ticketing/fsm/trace"
 )
 
 func TestTheStoryNamesTheLineThatIsTheGuard(t *testing.T) {
@@ -55,10 +57,10 @@ func TestTheStoryIsTrue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		overlaps := r.Trace.overlaps()
+		overlaps := overlaps(r.Trace)
 		var writes []string
 		for _, e := range r.Trace.Events {
-			if e.Kind != KindResource {
+			if e.Kind != trace.KindResource {
 				continue
 			}
 			writes = append(writes, fmt.Sprintf("%s%d:%s", e.Client.Client, e.Client.Token, e.Client.Status))

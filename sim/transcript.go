@@ -2,15 +2,17 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // Transcript writes the trace for people: a line for each input and what followed from it, with its
 // event's number, the true time in milliseconds, the node, and the node's own clock where that is
 // another. What the scenario says stands where it said it. Messages without news are counted.
-func (t *Trace) Transcript(o Style) string {
+func Transcript(t *trace.Trace, o Style) string {
 	w := newScribe(t, o)
 	w.heading()
 	for i := range w.moments {
@@ -26,38 +28,44 @@ type scribe struct {
 	Style
 	out    strings.Builder
 	indent int // where the words begin
-	node   int // the width of the nodes' column
+	id     int // the widths of the columns: events, times,
+	time   int
+	node   int // nodes,
+	own    int // and their own clocks
 	drift  bool
-	states map[string]StateRecord
+	states map[string]trace.StateRecord
 	match  map[[2]string]raft.Index // the greatest that a node has heard from another
 	prose  bool                     // the last line was prose
 
-	quiet   int  // messages without news since the last line
-	repeats bool // not all of them heartbeats and replies
-	last    Time // when something was last written
+	quiet   int        // messages without news since the last line
+	repeats bool       // not all of them heartbeats and replies
+	last    trace.Time // when something was last written
 }
 
-func newScribe(t *Trace, o Style) *scribe {
+func newScribe(t *trace.Trace, o Style) *scribe {
 	w := &scribe{
-		plot: newPlot(t), Style: o, node: 2,
-		states: map[string]StateRecord{}, match: map[[2]string]raft.Index{},
+		plot: newPlot(t), Style: o, id: 6, time: 11, node: 2, own: 10,
+		states: map[string]trace.StateRecord{}, match: map[[2]string]raft.Index{},
 	}
 	for i := range t.Events {
 		e := &t.Events[i]
 		w.drift = w.drift || isAside(e)
 		w.node = min(max(w.node, len([]rune(e.Node))), 12)
+		w.id = max(w.id, len(strconv.FormatInt(e.ID, 10)))
+		w.time = max(w.time, len(exactMillis(e.At)))
+		w.own = max(w.own, len(exactMillis(trace.Time(e.Local))))
 	}
-	w.indent = 6 + 2 + 11 + 2 + w.node + 2
+	w.indent = w.id + 2 + w.time + 2 + w.node + 2
 	if w.drift {
-		w.indent += 12
+		w.indent += w.own + 2
 	}
 	return w
 }
 
 // isAside reports whether an event's node reads another time than the true one.
-func isAside(e *Event) bool {
+func isAside(e *trace.Event) bool {
 	switch e.Kind {
-	case KindLost, KindResource, KindViolation:
+	case trace.KindLost, trace.KindResource, trace.KindViolation:
 		return false // no clock is read
 	}
 	return e.Node != "" && e.Local != raft.Time(e.At)
@@ -65,11 +73,15 @@ func isAside(e *Event) bool {
 
 func (w *scribe) heading() {
 	h := w.Header
-	w.write(fmt.Sprintf("%s · seed %d · %s", h.Scenario, h.Seed, rulesWords(h)), 0, paintBold)
-	w.say(h.Title)
-	columns := fmt.Sprintf("%6s  %11s  %-*s", "event", "true ms", w.node, "who")
+	w.write(runWords(h), 0, paintBold)
+	axis := "ms"
+	if !h.Real {
+		w.say(h.Title)
+		axis = "true ms"
+	}
+	columns := fmt.Sprintf("%*s  %*s  %-*s", w.id, "event", w.time, axis, w.node, "who")
 	if w.drift {
-		columns += fmt.Sprintf("  %10s", "own ms")
+		columns += fmt.Sprintf("  %*s", w.own, "own ms")
 	}
 	w.write(columns, 0, paintFaint)
 }
@@ -98,17 +110,17 @@ func (w *scribe) say(text string) {
 }
 
 // line writes about an event. What of the words does not fit stands below them.
-func (w *scribe) line(e *Event, text string, p paint) {
+func (w *scribe) line(e *trace.Event, text string, p paint) {
 	w.settle(e.At)
 	own := ""
 	if isAside(e) {
-		own = exactMillis(Time(e.Local))
+		own = exactMillis(trace.Time(e.Local))
 	}
 	c := newCanvas(w.Style)
-	c.text(0, fmt.Sprintf("%6d  %11s", e.ID, exactMillis(e.At)), paintFaint)
-	c.text(21, clip(w.Clean(e.Node), w.node), paintBold)
+	c.text(0, fmt.Sprintf("%*d  %*s", w.id, e.ID, w.time, exactMillis(e.At)), paintFaint)
+	c.text(w.id+2+w.time+2, clip(w.Clean(e.Node), w.node), paintBold)
 	if w.drift {
-		c.text(w.indent-12, fmt.Sprintf("%10s", own), paintFaint)
+		c.text(w.indent-w.own-2, fmt.Sprintf("%*s", w.own, own), paintFaint)
 	}
 	for i, words := range wrap(w.Clean(text), w.width()-w.indent) {
 		if i > 0 {
@@ -121,16 +133,16 @@ func (w *scribe) line(e *Event, text string, p paint) {
 }
 
 // exactMillis writes a time in milliseconds with all its digits.
-func exactMillis(t Time) string {
+func exactMillis(t trace.Time) string {
 	sign := ""
 	if t < 0 {
 		sign, t = "-", -t
 	}
-	return fmt.Sprintf("%s%d.%03d", sign, t/Millisecond, t%Millisecond)
+	return fmt.Sprintf("%s%d.%03d", sign, t/trace.Millisecond, t%trace.Millisecond)
 }
 
 // settle writes how many messages brought no news, if that took long enough to be worth a line.
-func (w *scribe) settle(now Time) {
+func (w *scribe) settle(now trace.Time) {
 	if w.quiet > 0 && now-w.last > quickEnough {
 		w.flush()
 	}
@@ -153,22 +165,22 @@ func (w *scribe) flush() {
 // moment writes one moment, or counts it.
 func (w *scribe) moment(m *moment) {
 	switch m.Kind {
-	case KindProse:
+	case trace.KindProse:
 		w.settle(m.At)
 		w.say(m.Text)
 		return
-	case KindExpect:
+	case trace.KindExpect:
 		w.line(m.Event, "✓ expect "+m.Text, paintPlain)
-	case KindFailed:
+	case trace.KindFailed:
 		w.line(m.Event, "✕ "+m.Text, paintWrong)
-	case KindViolation:
+	case trace.KindViolation:
 		w.violation(m.Event)
 	}
 	if n, quiet := w.isQuiet(m); quiet {
 		w.quiet += n
 		return
 	}
-	words := w.input(m)
+	words := w.begins(m)
 	if effects := w.effects(m); len(effects) > 0 {
 		if words != "" {
 			words += " → "
@@ -179,7 +191,7 @@ func (w *scribe) moment(m *moment) {
 		w.line(m.Event, words, w.paintOf(m))
 	}
 	for _, e := range m.tail {
-		if e.Kind == KindViolation {
+		if e.Kind == trace.KindViolation {
 			w.violation(e)
 		}
 	}
@@ -188,16 +200,16 @@ func (w *scribe) moment(m *moment) {
 // paintOf is the colour of a line: that of the subject where a lease's end is proposed or applied.
 func (w *scribe) paintOf(m *moment) paint {
 	for _, e := range m.tail {
-		if e.Kind == KindAppend && e.entry().Cause == "lease" || e.Rule == "Expire.Token" {
+		if e.Kind == trace.KindAppend && entryOf(e).Cause == "lease" || e.Rule == "Expire.Token" {
 			return paintSubject
 		}
 	}
-	if m.Kind == KindCrash {
+	if m.Kind == trace.KindCrash {
 		return paintWrong
 	}
 	return paintPlain
 }
 
-func (w *scribe) violation(e *Event) {
+func (w *scribe) violation(e *trace.Event) {
 	w.line(e, fmt.Sprintf("✕ %s is broken: %s. Here, %s", e.Rule, Sentence(e.Rule), e.Text), paintWrong)
 }

@@ -6,34 +6,42 @@ import (
 	"strings"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
 // effects says what followed from an input: what changed, what was stored, applied, and sent.
 func (w *scribe) effects(m *moment) []string {
 	var words []string
-	var appended, applied []*Event
+	var appended, applied []*trace.Event
 	for _, e := range m.tail {
 		switch e.Kind {
-		case KindState:
+		case trace.KindState:
 			words = append(words, w.changes(e)...)
-		case KindAppend:
-			if m.Kind != KindStart && m.Kind != KindRestart {
+		case trace.KindAppend:
+			if m.Kind != trace.KindStart && m.Kind != trace.KindRestart {
 				appended = append(appended, e)
 			}
-		case KindApply:
+		case trace.KindApply:
 			applied = append(applied, e)
-		case KindStop:
-			words = append(words, "stops itself: "+e.Text)
+		case trace.KindStop:
+			words = append(words, stopWords(e.Text))
 		}
 	}
 	words = slices.Concat(appendWords(appended), words, applyWords(applied))
 	return append(words, w.leaves(m)...)
 }
 
+func stopWords(why string) string {
+	if why == trace.ToldToStop {
+		return "is stopped"
+	}
+	return "stops itself: " + why
+}
+
 // changes says what of a node's state changed, besides its log.
-func (w *scribe) changes(e *Event) []string {
-	before, after := w.states[e.Node], *e.state()
+func (w *scribe) changes(e *trace.Event) []string {
+	before, after := w.states[e.Node], *stateOf(e)
 	w.states[e.Node] = after
 	var words []string
 	switch {
@@ -56,18 +64,18 @@ func (w *scribe) changes(e *Event) []string {
 }
 
 // appendWords says what is new in a log: proposed by a leader, or stored by a follower.
-func appendWords(events []*Event) []string {
+func appendWords(events []*trace.Event) []string {
 	if len(events) == 0 {
 		return nil
 	}
-	first, last := events[0].entry(), events[len(events)-1].entry()
+	first, last := entryOf(events[0]), entryOf(events[len(events)-1])
 	rule := ""
 	if events[0].Rule != "" {
 		rule = " [" + events[0].Rule + "]"
 	}
-	var entries []EntryRecord
+	var entries []trace.EntryRecord
 	for _, e := range events {
-		entries = append(entries, *e.entry())
+		entries = append(entries, *entryOf(e))
 	}
 	switch events[0].Rule {
 	case "AE.3":
@@ -82,10 +90,10 @@ func appendWords(events []*Event) []string {
 	return []string{"appends " + entriesWords(entries) + why + rule}
 }
 
-func applyWords(events []*Event) []string {
+func applyWords(events []*trace.Event) []string {
 	var words []string
 	for _, e := range events {
-		text := fmt.Sprintf("%d %s", e.entry().Index, e.entry().Result)
+		text := fmt.Sprintf("%d %s", entryOf(e).Index, entryOf(e).Result)
 		if e.Rule != "" && e.Rule != "Token.Grows" {
 			text += " [" + e.Rule + "]"
 		}
@@ -112,11 +120,11 @@ func (w *scribe) leaves(m *moment) []string {
 	}
 	for _, e := range m.tail {
 		switch e.Kind {
-		case KindSend:
+		case trace.KindSend:
 			add(sendWords(e))
-		case KindReply:
-			add("answers "+e.asked().Client+": "+replyWords(e.asked()), "")
-		case KindLost:
+		case trace.KindReply:
+			add("answers "+clientOf(e).Client+": "+replyWords(clientOf(e)), "")
+		case trace.KindLost:
 			add("lost at once ("+e.Text+"): what goes to", e.Node)
 		}
 	}
@@ -130,26 +138,26 @@ func (w *scribe) leaves(m *moment) []string {
 }
 
 // sendWords says what a message is, and to whom if that is not its end.
-func sendWords(e *Event) (text, receiver string) {
-	r := e.message()
+func sendWords(e *trace.Event) (text, receiver string) {
+	r := messageOf(e)
 	rule := ""
 	if e.Rule != "" {
 		rule = " [" + e.Rule + "]"
 	}
 	switch r.Kind {
-	case messageVote.String():
+	case trace.Vote:
 		return "asks for the vote of", r.To
-	case messageVoteReply.String():
+	case trace.VoteReply:
 		if r.Granted {
 			return "votes for " + r.To + rule, ""
 		}
 		return "refuses " + r.To + " its vote" + rule, ""
-	case messageAppend.String():
+	case trace.Append:
 		if n := len(r.Entries); n > 0 {
 			return fmt.Sprintf("sends %s to", span(r.Entries[0].Index, r.Entries[n-1].Index)), r.To
 		}
 		return fmt.Sprintf("tells commit %d to", r.Commit), r.To
-	case messageAppendReply.String():
+	case trace.AppendReply:
 		if r.Success {
 			return fmt.Sprintf("tells %s that it has %s", r.To, upTo(r.Match)) + rule, ""
 		}
@@ -158,7 +166,7 @@ func sendWords(e *Event) (text, receiver string) {
 	return "sends " + r.Kind + " to", r.To
 }
 
-func replyWords(c *ClientRecord) string {
+func replyWords(c *trace.ClientRecord) string {
 	if c.Result != "" {
 		return c.Result
 	}

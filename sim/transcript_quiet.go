@@ -1,22 +1,28 @@
 package sim
 
+import (
+	"slices"
+
+	"ticketing/fsm/trace"
+)
+
 // isQuiet reports whether a moment brings no news, and how many messages leave in it.
 func (w *scribe) isQuiet(m *moment) (messages int, quiet bool) {
 	sent := 0
 	for _, e := range m.tail {
 		switch e.Kind {
-		case KindWrite:
-		case KindSend:
-			k := e.message()
-			heartbeat := k.Kind == messageAppend.String() && len(k.Entries) == 0 && m.Kind == KindHeartbeatTimeout
-			agrees := k.Kind == messageAppendReply.String() && k.Success && m.Kind == KindReceive
+		case trace.KindWrite:
+		case trace.KindSend:
+			k := messageOf(e)
+			heartbeat := k.Kind == trace.Append && len(k.Entries) == 0 && m.has(trace.KindHeartbeatTimeout)
+			agrees := k.Kind == trace.AppendReply && k.Success && m.has(trace.KindReceive)
 			if !heartbeat && !agrees {
 				return 0, false
 			}
 			sent++
-		case KindLost:
-		case KindReply:
-			if e.asked().Status != "superseded" {
+		case trace.KindLost:
+		case trace.KindReply:
+			if clientOf(e).Status != "superseded" {
 				return 0, false
 			}
 			w.repeats = true
@@ -25,34 +31,44 @@ func (w *scribe) isQuiet(m *moment) (messages int, quiet bool) {
 			return 0, false
 		}
 	}
-	return sent, w.headIsQuiet(m)
+	for _, e := range m.inputs() {
+		if !w.headIsQuiet(&moment{Event: e, tail: m.tail}) {
+			return sent, false
+		}
+	}
+	return sent, true
+}
+
+// has reports whether one of the inputs is of a kind.
+func (m *moment) has(kind trace.EventKind) bool {
+	return slices.ContainsFunc(m.inputs(), func(e *trace.Event) bool { return e.Kind == kind })
 }
 
 func (w *scribe) headIsQuiet(m *moment) bool {
 	switch m.Kind {
-	case KindHeartbeatTimeout, KindSaved, KindWake:
+	case trace.KindHeartbeatTimeout, trace.KindSaved, trace.KindWake:
 		return true
-	case KindLost:
-		k := m.message().Kind
-		return k == messageAppendReply.String() || k == messageAppend.String() && len(m.message().Entries) == 0
-	case KindReceive:
+	case trace.KindLost:
+		k := messageOf(m.Event).Kind
+		return k == trace.AppendReply || k == trace.Append && len(messageOf(m.Event).Entries) == 0
+	case trace.KindReceive:
 		return w.receiptIsQuiet(m)
-	case KindRequest:
-		w.repeats = w.repeats || m.asked().Attempt > 1
-		return m.asked().Attempt > 1
-	case KindAnswer:
+	case trace.KindRequest:
+		w.repeats = w.repeats || clientOf(m.Event).Attempt > 1
+		return clientOf(m.Event).Attempt > 1
+	case trace.KindAnswer:
 		return m.Text == stateWaiting
 	}
 	return false
 }
 
 func (w *scribe) receiptIsQuiet(m *moment) bool {
-	r := m.message()
+	r := messageOf(m.Event)
 	switch r.Kind {
-	case messageAppend.String():
+	case trace.Append:
 		w.repeats = w.repeats || len(r.Entries) > 0
 		return true
-	case messageAppendReply.String():
+	case trace.AppendReply:
 		return r.Success && r.Match <= w.match[[2]string{r.To, r.From}]
 	}
 	return m.Client != nil && len(m.tail) > 0 // answered superseded

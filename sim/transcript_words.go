@@ -6,48 +6,60 @@ import (
 	"strings"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
-// input says what a moment began with.
+// begins says what a moment began with.
+func (w *scribe) begins(m *moment) string {
+	var words []string
+	for _, e := range m.inputs() {
+		words = append(words, w.input(&moment{Event: e, tail: m.tail}))
+	}
+	return strings.Join(words, "; ")
+}
+
+// input says what an input was.
 func (w *scribe) input(m *moment) string {
 	switch m.Kind {
-	case KindStart, KindRestart:
+	case trace.KindStart, trace.KindRestart:
 		return w.starts(m)
-	case KindCommand:
+	case trace.KindCommand:
 		return m.Text
-	case KindElectionTimeout:
+	case trace.KindElectionTimeout:
 		return "election timer fires"
-	case KindHeartbeatTimeout:
+	case trace.KindHeartbeatTimeout:
 		return "heartbeat timer fires"
-	case KindSaved:
+	case trace.KindSaved:
 		return "the write is on disk"
-	case KindWake:
+	case trace.KindWake:
 		return "reads its clock"
-	case KindCrash:
+	case trace.KindCrash:
 		return strings.TrimSpace("loses power " + m.Text)
-	case KindPause:
+	case trace.KindPause:
 		return "stops running"
-	case KindResume:
+	case trace.KindResume:
 		return "goes on"
-	case KindLost:
+	case trace.KindStop:
+		return stopWords(m.Text)
+	case trace.KindLost:
 		return w.loses(m.Event)
-	case KindReceive:
+	case trace.KindReceive:
 		if m.Message != nil {
-			return w.receives(m.message())
+			return w.receives(messageOf(m.Event))
 		}
-		return "receives " + requestWords(m.asked())
-	case KindRequest, KindAnswer, KindDisconnect, KindResource:
+		return "receives " + requestWords(clientOf(m.Event))
+	case trace.KindRequest, trace.KindAnswer, trace.KindDisconnect, trace.KindResource:
 		return w.clients(m)
 	}
 	return ""
 }
 
 func (w *scribe) starts(m *moment) string {
-	s := m.state()
+	s := stateOf(m.Event)
 	w.states[m.Node] = *s
 	words := "starts"
-	if m.Kind == KindRestart {
+	if m.Kind == trace.KindRestart {
 		words = "restarts"
 	}
 	words += fmt.Sprintf(" in term %d", s.Term)
@@ -66,26 +78,26 @@ func (w *scribe) starts(m *moment) string {
 	return words
 }
 
-func (w *scribe) receives(r *MessageRecord) string {
+func (w *scribe) receives(r *trace.MessageRecord) string {
 	switch r.Kind {
-	case messageVote.String():
+	case trace.Vote:
 		words := fmt.Sprintf("receives vote request from %s, term %d", r.From, r.Term)
 		if r.LastIndex > 0 {
 			words += fmt.Sprintf(", whose log ends at %d of term %d", r.LastIndex, r.LastTerm)
 		}
 		return words
-	case messageVoteReply.String():
+	case trace.VoteReply:
 		if r.Granted {
 			return "receives the vote of " + r.From
 		}
 		return fmt.Sprintf("receives a refusal from %s, term %d", r.From, r.Term)
-	case messageAppend.String():
+	case trace.Append:
 		if len(r.Entries) == 0 {
 			return fmt.Sprintf("receives heartbeat from %s, commit %d", r.From, r.Commit)
 		}
 		return fmt.Sprintf("receives append from %s: %s (%s)", r.From,
 			count(len(r.Entries), "entry", "entries"), entriesWords(r.Entries))
-	case messageAppendReply.String():
+	case trace.AppendReply:
 		if r.Success {
 			key := [2]string{r.To, r.From}
 			w.match[key] = max(w.match[key], r.Match)
@@ -104,7 +116,7 @@ func upTo(match raft.Index) string {
 }
 
 // entriesWords lists entries with their commands, the last of many only by their number.
-func entriesWords(entries []EntryRecord) string {
+func entriesWords(entries []trace.EntryRecord) string {
 	const most = 4
 	var words []string
 	for _, e := range entries[:min(len(entries), most)] {
@@ -117,31 +129,31 @@ func entriesWords(entries []EntryRecord) string {
 }
 
 // commandWords writes a command with its owner, without the numbers that only machines need.
-func commandWords(entry EntryRecord) string {
+func commandWords(entry trace.EntryRecord) string {
 	e, err := fsm.Decode([]byte(entry.Command))
 	switch {
 	case err != nil:
 		return strconv.Quote(entry.Command)
 	case e.Kind == fsm.Noop && e.Text == "":
 		return "no-op"
-	case e.Owner == "":
+	case e.Client == 0 && e.Owner == "":
 		return strings.TrimPrefix(entry.Command, "- ")
 	}
 	_, command, _ := strings.Cut(entry.Command, `" `)
-	return e.Owner + ": " + command
+	return trace.ClientName(e.Owner, e.Client) + ": " + command
 }
 
-func (w *scribe) loses(e *Event) string {
-	r := e.message()
+func (w *scribe) loses(e *trace.Event) string {
+	r := messageOf(e)
 	what := r.Kind + " from " + r.From
 	if e.Client != nil {
-		what = requestWords(e.asked())
+		what = requestWords(clientOf(e))
 	}
 	return fmt.Sprintf("loses %s (%s)", what, e.Text)
 }
 
 // requestWords names a client's message.
-func requestWords(c *ClientRecord) string {
+func requestWords(c *trace.ClientRecord) string {
 	words := c.Client + ": " + c.Op
 	if c.Token != 0 {
 		words += " " + strconv.FormatUint(c.Token, 10)
@@ -150,9 +162,9 @@ func requestWords(c *ClientRecord) string {
 }
 
 func (w *scribe) clients(m *moment) string {
-	c := m.asked()
+	c := clientOf(m.Event)
 	switch m.Kind {
-	case KindRequest:
+	case trace.KindRequest:
 		if c.Server == "" {
 			return fmt.Sprintf("writes to what %s guards, with token %d", c.Key, c.Token)
 		}
@@ -164,9 +176,9 @@ func (w *scribe) clients(m *moment) string {
 			words += fmt.Sprintf(", lease %d ms", c.LeaseMS)
 		}
 		return words
-	case KindDisconnect:
+	case trace.KindDisconnect:
 		return "leaves " + c.Server + " before it is answered"
-	case KindResource:
+	case trace.KindResource:
 		if c.Status == stateRefused {
 			return fmt.Sprintf("the resource refuses %s's write with token %d: it has seen %d [%s]",
 				c.Client, c.Token, c.High, m.Rule)
@@ -180,7 +192,7 @@ func (w *scribe) clients(m *moment) string {
 	words := "hears from " + c.Server + ": " + m.Text
 	if m.Text == stateGranted {
 		words += fmt.Sprintf(", token %d; believes to hold %s until its clock reads %s",
-			c.Token, c.Key, exactMillis(Time(c.Until)))
+			c.Token, c.Key, exactMillis(trace.Time(c.Until)))
 	}
 	return words
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -13,7 +14,7 @@ import (
 // byte for byte, on every machine.
 type World struct {
 	seed     uint64
-	now      Time
+	now      trace.Time
 	order    uint64 // of scheduling and sending
 	queue    queue
 	manual   bool
@@ -38,12 +39,12 @@ type World struct {
 	halted    bool
 	firstTerm raft.Term // the highest of the states that the run starts from
 
-	trace    *Trace    // nil when nobody looks
-	cause    int64     // the event that is being handled
-	deep     bool      // run raft.Check and raft.Delta after every input
-	commands []Command // scheduled by at
-	pending  int       // of them, not yet carried out
-	failure  error     // of a scheduled command
+	trace    *trace.Trace // nil when nobody looks
+	cause    int64        // the event that is being handled
+	deep     bool         // run raft.Check and raft.Delta after every input
+	commands []Command    // scheduled by at
+	pending  int          // of them, not yet carried out
+	failure  error        // of a scheduled command
 }
 
 // actor is whatever messages travel between: a node, a client, or a resource (the last, and
@@ -58,7 +59,7 @@ type actor struct {
 // worldConfig is what set-up lines decide.
 type worldConfig struct {
 	nodes               int
-	election, heartbeat Time
+	election, heartbeat trace.Time
 	batch, window       int
 	grantOnApplied      bool
 	rules               fsm.Rules
@@ -67,17 +68,17 @@ type worldConfig struct {
 
 func defaultConfig() worldConfig {
 	return worldConfig{
-		nodes: 3, election: 150 * Millisecond, heartbeat: 50 * Millisecond, batch: 64, window: 16,
+		nodes: 3, election: 150 * trace.Millisecond, heartbeat: 50 * trace.Millisecond, batch: 64, window: 16,
 	}
 }
 
 // Defaults of links and disks, when no line says otherwise.
 const (
-	defaultDelayMin, defaultDelayMax = 5 * Millisecond, 20 * Millisecond
-	defaultSyncMin, defaultSyncMax   = 2 * Millisecond, 8 * Millisecond
+	defaultDelayMin, defaultDelayMax = 5 * trace.Millisecond, 20 * trace.Millisecond
+	defaultSyncMin, defaultSyncMax   = 2 * trace.Millisecond, 8 * trace.Millisecond
 )
 
-func micros(d time.Duration) Time { return Time(d / time.Microsecond) }
+func micros(d time.Duration) trace.Time { return trace.Time(d / time.Microsecond) }
 
 // newWorld makes the actors. Nodes are not yet running: clocks, disks and links may still be
 // changed.
@@ -86,8 +87,8 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 	for id := raft.ServerID(1); int(id) <= config.nodes; id++ {
 		n := &node{
 			id: id, index: int32(len(w.actors)), name: NodeActor(id),
-			clock: clock{rate: trueRate},
-			disk:  disk{syncMin: defaultSyncMin, syncMax: defaultSyncMax},
+			clock: clock{rate: trueRate}, voted: trace.Votes{},
+			disk: disk{syncMin: defaultSyncMin, syncMax: defaultSyncMax},
 		}
 		w.nodes = append(w.nodes, n)
 		w.actors = append(w.actors, actor{name: n.name, key: uint64(id), node: n})
@@ -116,7 +117,7 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 func (w *World) start() error {
 	for _, n := range w.nodes {
 		w.cause = 0
-		if err := w.boot(n, KindStart); err != nil {
+		if err := w.boot(n, trace.KindStart); err != nil {
 			return err
 		}
 	}
@@ -157,7 +158,7 @@ func (w *World) schedule(e event) {
 }
 
 // next carries out the next event if it is due by limit, and reports whether there was one.
-func (w *World) next(limit Time) bool {
+func (w *World) next(limit trace.Time) bool {
 	if w.halted || len(w.queue) == 0 || w.queue[0].at > limit {
 		return false
 	}
@@ -187,7 +188,7 @@ func (w *World) next(limit Time) bool {
 }
 
 // advance lets true time pass up to t.
-func (w *World) advance(t Time) {
+func (w *World) advance(t trace.Time) {
 	for w.next(t) {
 	}
 	if !w.halted {
@@ -225,7 +226,7 @@ func (w *World) violate(invariant string, where Actor, detail string) {
 // Violation is an invariant that was broken: which, when, where and how.
 type Violation struct {
 	Invariant string
-	At        Time
+	At        trace.Time
 	Node      Actor
 	Detail    string
 	Event     int64 // in the trace, if there is one
@@ -233,12 +234,4 @@ type Violation struct {
 
 func (v Violation) String() string {
 	return fmt.Sprintf("%s broken at %s on %s: %s", v.Invariant, v.At, v.Node, v.Detail)
-}
-
-// String writes a time in milliseconds, with microseconds where there are any.
-func (t Time) String() string {
-	if t%Millisecond == 0 {
-		return fmt.Sprintf("%dms", t/Millisecond)
-	}
-	return fmt.Sprintf("%d.%03dms", t/Millisecond, t%Millisecond)
 }

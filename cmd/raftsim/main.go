@@ -52,6 +52,7 @@ func commands() []command {
 		{"run", "[flags] NAME|FILE", "run a scenario and draw it", runScenario},
 		{"explore", "[flags]", "search random runs for a broken invariant", explore},
 		{"replay", "-seed N [flags]", "one run of the search, as a failure printed it", replay},
+		{"trace", "[-draw] FILE…", "print or draw what real nodes, or a run, have written", printTrace},
 		{"help", "", "this", help},
 	}
 }
@@ -130,6 +131,7 @@ See it
   raftsim                          the late-Expire story, beside the same seed without the token check
   raftsim list                     the scenarios, a line each; -invariants lists what is watched
   raftsim run NAME|FILE            a scenario: picture and verdict; -trace for its prose and every event
+  raftsim trace FILE…              what lockd -trace has written on each node, as one; -draw for a picture
 Search
   raftsim explore -seeds 1-5000    random runs; -faults mild|harsh; stops at the first broken invariant
   raftsim replay -seed N           one of them again, the very command that a failure prints

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ticketing/fsm/trace"
 	"ticketing/sim"
 )
 
@@ -153,9 +154,9 @@ func TestTheTraceIsWrittenAsJSONLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	trace, err := sim.ReadTrace(f)
-	if err != nil || trace.Header.Scenario != "late-expire" || len(trace.Events) < 100 {
-		t.Errorf("%v, %d events of %q", err, len(trace.Events), trace.Header.Scenario)
+	run, err := trace.Read(f)
+	if err != nil || run.Header.Scenario != "late-expire" || len(run.Events) < 100 {
+		t.Errorf("%v, %d events of %q", err, len(run.Events), run.Header.Scenario)
 	}
 	_, out, _ := try("run", "-json", "-", "late-expire")
 	stored, err := os.ReadFile(file)
@@ -260,7 +261,7 @@ func TestHugeRunsEnd(t *testing.T) {
 }
 
 func TestHelpFitsAScreen(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"-h"}, {"run", "-h"}, {"explore", "-h"}, {"replay", "-h"}, {"list", "-h"}} {
+	for _, args := range [][]string{{"help"}, {"-h"}, {"run", "-h"}, {"explore", "-h"}, {"replay", "-h"}, {"trace", "-h"}, {"list", "-h"}} {
 		code, out, errs := try(args...)
 		if code != exitHeld || errs != "" || out == "" || strings.Count(out, "\n") > 30 {
 			t.Errorf("raftsim %s: exit %d, %d lines, %q", strings.Join(args, " "), code, strings.Count(out, "\n"), errs)

@@ -108,10 +108,10 @@ func (c *call) report(r *sim.Result, style sim.Style, json string, trace bool, a
 		}
 	}
 	if trace {
-		fmt.Fprint(c.out, r.Trace.Transcript(style))
+		fmt.Fprint(c.out, sim.Transcript(r.Trace, style))
 	} else {
 		fmt.Fprintln(c.out, style.Clean(r.Scenario.Title))
-		for _, line := range r.Trace.Diagram(style) {
+		for _, line := range sim.Diagram(r.Trace, style) {
 			fmt.Fprintln(c.out, line)
 		}
 	}
@@ -150,7 +150,7 @@ func writeVerdict(out io.Writer, r *sim.Result, again string) {
 		fmt.Fprintf(out, "        at %s on %s: %s\n", v.At, v.Node, v.Detail)
 		if r.Trace != nil {
 			fmt.Fprintln(out, "        the steps that led to it:")
-			for _, line := range r.Trace.LastSteps(v, 12) {
+			for _, line := range sim.LastSteps(r.Trace, v, 12) {
 				fmt.Fprintln(out, "        "+line)
 			}
 		}

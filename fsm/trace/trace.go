@@ -1,19 +1,37 @@
-package sim
+package trace
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 
 	"ticketing/raft"
 )
 
-// TraceVersion is the version of the trace's schema. docs/trace.md describes it, kind by kind.
-const TraceVersion = 1
+// Version is the version of the trace's schema. docs/trace.md describes it, kind by kind.
+const Version = 1
 
-// Trace is a whole run: what was run, and every event of it in the world's one order. All that
-// draws or explains reads a Trace and nothing else.
+const schema = "ticketing-trace"
+
+// Time is a moment of a trace, in microseconds. In a simulation it is true time since the start,
+// which only a simulator knows; at a real node the time since the Unix epoch on its machine's wall
+// clock. A node's decisions rest on neither: they rest on raft.Time.
+type Time int64
+
+// Milliseconds and seconds.
+const (
+	Millisecond Time = 1000
+	Second      Time = 1_000_000
+)
+
+// String writes a time in milliseconds, with microseconds where there are any.
+func (t Time) String() string {
+	if t%Millisecond == 0 {
+		return fmt.Sprintf("%dms", t/Millisecond)
+	}
+	return fmt.Sprintf("%d.%03dms", t/Millisecond, t%Millisecond)
+}
+
+// Trace is a whole run: what was run, and every event of it in one order. All that draws or
+// explains reads a Trace and nothing else.
 type Trace struct {
 	Header Header
 	Events []Event
@@ -30,11 +48,16 @@ type Header struct {
 	Without  []string `json:"without"` // rules that were off
 	Nodes    []string `json:"nodes"`
 	Clients  []string `json:"clients"`
+
+	// Of real nodes, whose traces have no scenario and no seed.
+	Real    bool   `json:"real,omitempty"`           // Event.At counts from the Unix epoch
+	Cluster uint64 `json:"cluster,string,omitempty"` // which cluster they belong to
+	Zero    Time   `json:"zero,omitempty"`           // what Merge has taken from every At
 }
 
-// Event is one thing that happened. Times are integer microseconds: At on true time, Local on the
-// clock of Node. Cause is the event that this one follows from at once, 0 for none: a receipt's is
-// the sending.
+// Event is one thing that happened. Times are integer microseconds: At on the trace's time, Local
+// on the clock of Node. Cause is the event that this one follows from at once, 0 for none: a
+// receipt's is the sending.
 type Event struct {
 	ID    int64     `json:"id"`
 	Cause int64     `json:"cause,omitempty"`
@@ -44,6 +67,7 @@ type Event struct {
 	Kind  EventKind `json:"kind"`
 	Rule  string    `json:"rule,omitempty"` // of docs/rules.txt, where one decides
 	Text  string    `json:"text,omitempty"`
+	More  bool      `json:"more,omitempty"` // of a real node's input: what follows is behind the next
 
 	State   *StateRecord   `json:"state,omitempty"`
 	Message *MessageRecord `json:"message,omitempty"`
@@ -168,54 +192,4 @@ type ClientRecord struct {
 	Result  string `json:"result,omitempty"`
 	High    uint64 `json:"high,omitempty"`  // resource: the greatest token it had seen before
 	Until   int64  `json:"until,omitempty"` // granted: the client's own deadline, on its clock
-}
-
-// WriteTo writes the trace as JSON lines: the header, then an event a line.
-func (t *Trace) WriteTo(out io.Writer) (int64, error) {
-	counted := &countingWriter{out: bufio.NewWriter(out)}
-	enc := json.NewEncoder(counted)
-	if err := enc.Encode(t.Header); err != nil {
-		return counted.n, fmt.Errorf("writing the trace: %w", err)
-	}
-	for i := range t.Events {
-		if err := enc.Encode(&t.Events[i]); err != nil {
-			return counted.n, fmt.Errorf("writing the trace: %w", err)
-		}
-	}
-	if err := counted.out.Flush(); err != nil {
-		return counted.n, fmt.Errorf("writing the trace: %w", err)
-	}
-	return counted.n, nil
-}
-
-type countingWriter struct {
-	out *bufio.Writer
-	n   int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.out.Write(b)
-	c.n += int64(n)
-	return n, err
-}
-
-// ReadTrace reads what WriteTo wrote.
-func ReadTrace(in io.Reader) (*Trace, error) {
-	dec := json.NewDecoder(in)
-	var t Trace
-	if err := dec.Decode(&t.Header); err != nil {
-		return nil, fmt.Errorf("reading the trace's header: %w", err)
-	}
-	if t.Header.Schema != "ticketing-trace" || t.Header.Version != TraceVersion {
-		return nil, fmt.Errorf("this is schema %q version %d; this program reads ticketing-trace version %d",
-			t.Header.Schema, t.Header.Version, TraceVersion)
-	}
-	for dec.More() {
-		var e Event
-		if err := dec.Decode(&e); err != nil {
-			return nil, fmt.Errorf("reading event %d of the trace: %w", len(t.Events)+1, err)
-		}
-		t.Events = append(t.Events, e)
-	}
-	return &t, nil
 }

@@ -1,0 +1,125 @@
+package trace
+
+import (
+	"maps"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// This file names the rule that decided, from the state before, the input and the state after.
+
+// ruleOfChange names the rule of Figure 2 by which a state became the next.
+func ruleOfChange(before, after *raft.Status, received *raft.Message) string {
+	switch {
+	case after.Role == raft.Leader && before.Role != raft.Leader:
+		return "Candidates.2"
+	case after.Role == raft.Candidate && before.Role == raft.Candidate && after.Term > before.Term:
+		return "Candidates.4"
+	case after.Role == raft.Candidate && after.Term > before.Term:
+		return "Followers.2"
+	case after.Term > before.Term:
+		return "All.2"
+	case before.Role == raft.Candidate && after.Role == raft.Follower:
+		if isVoteReply(received) {
+			return "Election.Refused"
+		}
+		return "Candidates.3"
+	case after.CommitIndex > before.CommitIndex && after.Role == raft.Leader:
+		return "Leaders.4"
+	case after.CommitIndex > before.CommitIndex:
+		return "AE.5"
+	case after.VotedFor != before.VotedFor:
+		return "RV.UpToDate"
+	case after.LastIndex < before.LastIndex ||
+		after.LastTerm != before.LastTerm && after.LastIndex == before.LastIndex:
+		return "AE.3"
+	case after.LastIndex > before.LastIndex && after.Role == raft.Leader:
+		return "Leaders.2"
+	case after.LastIndex > before.LastIndex:
+		return "AE.4"
+	}
+	return ""
+}
+
+func isVoteReply(m *raft.Message) bool {
+	if m == nil {
+		return false
+	}
+	_, ok := m.Body.(raft.RequestVoteReply)
+	return ok
+}
+
+func ruleOfAppend(e raft.Entry, lastBefore raft.Index, role raft.Role, p *fsm.Proposed) string {
+	switch {
+	case e.Index <= lastBefore:
+		return "AE.3"
+	case p != nil:
+		return "Leaders.2"
+	case role == raft.Leader:
+		return "Leaders.Noop"
+	}
+	return "AE.4"
+}
+
+func ruleOfResult(r fsm.Result) string {
+	switch r.Kind {
+	case fsm.Granted:
+		return "Token.Grows"
+	case fsm.GrantRejected:
+		return "Grant.Held"
+	case fsm.Expired:
+		return "Expire.Token"
+	case fsm.NotFound:
+		return "Release.Token"
+	}
+	return ""
+}
+
+// Votes remembers of each request for a vote whether the vote of its term was another's already
+// when it was handled. The reply may leave much later, when that has changed.
+type Votes map[candidacy]bool
+
+// candidacy names a request for a vote.
+type candidacy struct {
+	from raft.ServerID
+	term raft.Term
+}
+
+// forgetTerms is how many terms later no reply to a request for a vote can be waiting any more.
+const forgetTerms = 100
+
+// Asked notes a request for a vote, with the state that it is handled in. Other messages are none
+// of its business.
+func (v Votes) Asked(s *raft.Status, m *raft.Message) {
+	if _, ok := m.Body.(raft.RequestVote); !ok {
+		return
+	}
+	maps.DeleteFunc(v, func(c candidacy, _ bool) bool { return c.term+forgetTerms < m.Term })
+	v[candidacy{m.From, m.Term}] = s.Term == m.Term && s.VotedFor != 0 && s.VotedFor != m.From
+}
+
+// RuleOfReply names the rule that decided a reply, "" if m is none or needs no reason.
+func (v Votes) RuleOfReply(m *raft.Message) string {
+	switch b := m.Body.(type) {
+	case raft.RequestVoteReply:
+		switch {
+		case b.VoteGranted:
+			return "RV.UpToDate"
+		case b.RequestTerm < m.Term:
+			return "RV.1"
+		case v[candidacy{m.To, b.RequestTerm}]:
+			return "RV.2"
+		}
+		return "RV.UpToDate"
+	case raft.AppendEntriesReply:
+		switch {
+		case b.Success:
+			return ""
+		case b.RequestTerm < m.Term:
+			return "AE.1"
+		}
+		return "AE.2"
+	}
+	return ""
+}
