@@ -6,35 +6,82 @@ import (
 	"fmt"
 	"net/rpc"
 	"time"
+
+	"ticketing/fsm"
 )
 
-// Lock waits for a lock and takes it for a lease. The context governs the waiting alone. If it
-// ends, the request is cancelled by closing its connection; the Grant may have been on its way, and
-// then the leader gives it back, or at worst the lease ends it.
+// Lock waits for a lock and takes it for a lease, rounded up to whole milliseconds. The context
+// governs the waiting alone. There is no other limit to it: a client that cannot reach a leader
+// keeps trying.
+//
+// If the context ends, the request is cancelled by closing its connection, and the error is an
+// ErrUnknownOutcome and the context's, or an ErrNoLeader if no server had it in its hands. Other
+// errors are ErrAlreadyHeld, ErrLeaseRange, ErrInvalid and ErrClosed, and ErrUnknownOutcome when a
+// leader was deposed or has vanished while it worked on the request. What may have come of an
+// unknown outcome is told at ErrUnknownOutcome.
 func (c *Client) Lock(ctx context.Context, key string, lease time.Duration) (*Lock, error) {
 	return c.acquire(ctx, key, lease, false)
 }
 
-// TryLock is Lock without waiting for a holder: it returns ErrHeld if there is one.
+// TryLock is Lock without waiting for a holder: if there is one, or somebody else waits, it returns
+// a HeldError.
 func (c *Client) TryLock(ctx context.Context, key string, lease time.Duration) (*Lock, error) {
 	return c.acquire(ctx, key, lease, true)
-}
-
-// wish is a request for a lock.
-type wish struct {
-	AcquireArgs
-	lease  time.Duration
-	sentAt []time.Time // of each attempt
 }
 
 func (c *Client) acquire(
 	ctx context.Context, key string, lease time.Duration, try bool,
 ) (*Lock, error) {
+	if err := checkLease(lease); err != nil {
+		return nil, err
+	}
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
+	if !c.reserve(key) {
+		return nil, fmt.Errorf("%w: %q", ErrAlreadyHeld, key)
+	}
+	lock, err := c.pursue(ctx, key, lease, try)
+	if err != nil {
+		c.unreserve(key)
+	}
+	return lock, err
+}
+
+// checkLease finds what no service would take. How short a lease may be, the service knows.
+func checkLease(lease time.Duration) error {
+	if most := fsm.MaxLeaseMS * time.Millisecond; lease <= 0 || lease > most {
+		return fmt.Errorf("%w: %v is not more than 0 and at most %v", ErrLeaseRange, lease, most)
+	}
+	return nil
+}
+
+// reserve notes that a key is asked for, and fails if this client has or wants it already.
+func (c *Client) reserve(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return true // its context is about to end, and tells
+	}
+	if c.keys[key] {
+		return false
+	}
+	c.keys[key] = true
+	return true
+}
+
+func (c *Client) unreserve(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.keys, key)
+}
+
+// pursue asks one server after the other until one has the answer.
+func (c *Client) pursue(
+	ctx context.Context, key string, lease time.Duration, try bool,
+) (*Lock, error) {
 	w := c.wish(key, lease, try)
 	way := course{client: c}
 	for {
@@ -45,10 +92,12 @@ func (c *Client) acquire(
 		y, sent, err := w.ask(ctx, c, l)
 		switch {
 		case err != nil && sent:
-			// Asking again might take the lock twice, one tenure waiting behind the other.
+			// Asking again might take the lock twice, one tenure waiting behind the other. The next
+			// request begins elsewhere: this server may have been stopped, and silent ever since.
+			c.learn(l.addr, "")
 			return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 		case err != nil:
-			y.Status = NotLeader
+			y.Status = Busy // as good as: nothing was done
 		case y.Status == OK:
 			c.learn("", l.addr)
 			if lock := c.newLock(key, y, w.deadline(y.Attempt)); lock != nil {
@@ -58,12 +107,19 @@ func (c *Client) acquire(
 			continue
 		}
 		if y.Status != NotLeader && y.Status != Busy {
-			return nil, acquireError(y)
+			return nil, acquireError(key, y)
 		}
-		if err := way.refused(ctx, l, y.Leader); err != nil {
+		if err := way.refused(ctx, l, y.Status, y.Leader); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// wish is a request for a lock.
+type wish struct {
+	AcquireArgs
+	lease  time.Duration
+	sentAt []time.Time // of each attempt
 }
 
 func (c *Client) wish(key string, lease time.Duration, try bool) *wish {
@@ -74,25 +130,36 @@ func (c *Client) wish(key string, lease time.Duration, try bool) *wish {
 	}}
 }
 
-func acquireError(y AcquireReply) error {
-	switch y.Status {
-	case Held:
-		return ErrHeld
-	case Invalid:
+func acquireError(key string, y AcquireReply) error {
+	switch {
+	case y.Status == Held:
+		return &HeldError{key, y.Holder.Token, y.Holder.Owner}
+	case y.Status == Invalid && y.LeastMS > 0:
+		return fmt.Errorf("%w: %s", ErrLeaseRange, y.Detail)
+	case y.Status == Invalid:
 		return fmt.Errorf("%w: %s", ErrInvalid, y.Detail)
 	}
 	return fmt.Errorf("%w: %w", ErrUnknownOutcome, errDeposed)
 }
 
-// deadline is when a lock is to be given up, by this client's clock: it counts from before the
-// attempt was sent that the leader answers for, and a hundredth of the lease is for clocks that do
-// not run alike. A leader that names no attempt answers for the first.
+// margin is the part of a lease that its holder does without: eps = 1/margin of it. A client whose
+// clock is slow by a rate r counts a time t as t·(1−r), a server whose clock is fast counts it as
+// t·(1+r). The client is done before any server is if lease·(1−eps)/(1−r) <= lease/(1+r), that is,
+// eps >= 2r/(1+r). A hundredth is enough for clocks that are right to half of a hundredth; those of
+// computers are right to some 200 parts in a million. Nothing helps against a program that stands
+// still between looking at its clock and acting: for that there are tokens.
+const margin = 100
+
+// deadline is when a lock is to be given up, by this client's monotonic clock: it counts from
+// before the attempt was sent that the leader answers for. Sending comes before every server's
+// applying, so no server can have begun to count earlier. A leader that names no attempt answers
+// for the first.
 func (w *wish) deadline(attempt uint32) time.Time {
 	sent := w.sentAt[0]
 	if attempt >= 1 && int(attempt) <= len(w.sentAt) {
 		sent = w.sentAt[attempt-1]
 	}
-	return sent.Add(w.lease - w.lease/100)
+	return sent.Add(w.lease - w.lease/margin)
 }
 
 var errSilent = errors.New("the server does not answer any more")

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,36 +15,41 @@ import (
 	"ticketing/fsm"
 )
 
-// Errors of a Client. Those returned wrap one of them, or say what was wrong with the arguments;
-// with them may come the context's.
-var (
-	ErrHeld           = errors.New("the lock is held")
-	ErrNotHeld        = errors.New("the lock is not held, or not any more")
-	ErrUnknownOutcome = errors.New("it is not known whether the request was carried out")
-	ErrNoLeader       = errors.New("no leader was found; nothing was done")
-	ErrClosed         = errors.New("the client is closed")
-	ErrInvalid        = errors.New("the server refuses the request")
-)
-
-// Options describes a client.
+// Options describes a client. It is a struct and no list of functions: what can be set is seen at
+// one glance, and the zero value is a client that works.
 type Options struct {
-	Owner string // a label that others see beside its locks; decides nothing
+	// Owner is a label that others see beside its locks: 255 bytes of UTF-8 at most, without
+	// control characters and quotes. It decides nothing. Who knows a lock's token may release it,
+	// and a token is no secret.
+	Owner string
+
+	// TLS is for connections to servers, which must prove to be ServerName; see LoadTLS. nil stands
+	// for none.
+	TLS *tls.Config
 
 	// Dial connects to a server, and must give up when the context ends. nil stands for TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	// NoHints makes a server that does not lead end a request with a NotLeaderError. Otherwise the
+	// client turns to the leader, and when none is known keeps asking until the context ends.
+	NoHints bool
 }
 
 const (
 	dialTimeout  = 500 * time.Millisecond
 	writeTimeout = 2 * time.Second
-	replyTimeout = 2 * time.Second // for what a server answers at once
+	replyTimeout = 2 * time.Second // for what is answered at once; less if a lease ends
 	leastPause   = 20 * time.Millisecond
 	mostPause    = 300 * time.Millisecond
 	maxIdle      = 8 // connections
 )
 
-// Client takes locks for a program. It starts with Dial. All methods may be called at the same
-// time.
+// Client takes locks for a program. It starts with Dial and ends with Close. All methods may be
+// called at the same time.
+//
+// A Client is one holder: while it has a key, or waits for it, its Lock and TryLock for that key
+// return ErrAlreadyHeld. Goroutines that compete for a key need a Client each, or a sync.Mutex of
+// their own.
 type Client struct {
 	addrs   []string
 	options Options
@@ -56,8 +62,9 @@ type Client struct {
 	leader string // whom it believes to lead; "" if it does not know
 	turn   int    // whom to ask next then
 	idle   []*link
-	locks  map[*Lock]bool // whose Done is open
-	active sync.WaitGroup // calls of methods
+	locks  map[*Lock]bool  // whose Done is open
+	keys   map[string]bool // theirs, and those that are asked for
+	active sync.WaitGroup  // calls of methods
 	closed bool
 }
 
@@ -68,8 +75,9 @@ type link struct {
 	addr string
 }
 
-// Dial returns a client of the cluster whose servers listen at addrs; some of them suffice. It
-// waits until one can be reached or the context ends.
+// Dial returns a client of the cluster whose servers listen at addrs, each host:port; some of them
+// suffice. It waits until one can be reached or the context ends, which is an ErrNoLeader; the
+// context governs nothing after that.
 func Dial(ctx context.Context, addrs []string, options Options) (*Client, error) {
 	if len(addrs) == 0 {
 		return nil, errors.New("rpc: no address was given")
@@ -81,7 +89,7 @@ func Dial(ctx context.Context, addrs []string, options Options) (*Client, error)
 	}
 	c := &Client{
 		addrs: slices.Clone(addrs), options: options, id: fsm.ClientID(rand.Uint64() | 1),
-		turn: rand.IntN(len(addrs)), locks: map[*Lock]bool{},
+		turn: rand.IntN(len(addrs)), locks: map[*Lock]bool{}, keys: map[string]bool{},
 	}
 	c.ctx, c.close = context.WithCancel(context.Background())
 	if c.options.Dial == nil {
@@ -96,14 +104,15 @@ func Dial(ctx context.Context, addrs []string, options Options) (*Client, error)
 	return c, nil
 }
 
-// Close closes the connections and waits for calls to return. Locks are not given back: each stays
-// until its lease is over, though its Done is closed now.
+// Close closes the connections, ends all calls with ErrClosed and waits for them to return: no
+// goroutine of the client is left then. Locks are not given back: each stays until its lease is
+// over, though its Done is closed now.
 func (c *Client) Close() {
 	c.close()
 	c.mu.Lock()
 	c.closed = true
 	idle, locks := c.idle, c.locks
-	c.idle, c.locks = nil, nil
+	c.idle, c.locks, c.keys = nil, nil, nil
 	c.mu.Unlock()
 	for _, l := range idle {
 		l.Close()
@@ -141,6 +150,7 @@ func (c *Client) nextSeq() uint64 {
 // connect returns a connection to the leader, as far as it is known, or to another server.
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		var last error
 		for range c.addrs {
 			addr, l := c.pick()
 			if l != nil {
@@ -151,12 +161,13 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 				return l, nil
 			}
 			c.learn(addr, "")
+			last = err
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("%w: %w (%w)", ErrNoLeader, context.Cause(ctx), err)
+				break
 			}
 		}
 		if err := sleep(ctx, pause); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w (%w)", err, last)
 		}
 	}
 }
@@ -165,6 +176,10 @@ func (c *Client) dial(ctx context.Context, addr string) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	raw, err := c.options.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	raw, err = secure(ctx, raw, c.options.TLS, ServerName)
 	if err != nil {
 		return nil, err
 	}

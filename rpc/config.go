@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ticketing/fsm"
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -27,7 +28,7 @@ type Config struct {
 	// client holds should outlive its leader.
 	LeastLease time.Duration
 
-	// TLS is for the listener and for connections to peers; nil stands for none.
+	// TLS is for the listener and for connections to peers, see LoadTLS; nil stands for none.
 	TLS *tls.Config
 
 	// Dial connects to a peer, and must give up when the context ends. nil stands for TCP.
@@ -36,15 +37,25 @@ type Config struct {
 	// Rules to leave out, for demonstrations of what they are for. The zero value leaves out none.
 	Rules fsm.Rules
 
+	// Decide Grants on the applied table only, for the same purpose; see fsm.Config.
+	GrantOnApplied bool
+
 	Log *slog.Logger // nil stands for slog.Default
+
+	// Trace takes down what the node does. Nodes in one process may share one; nil stands for none.
+	Trace *trace.Recorder
 }
 
 const (
 	maxBatch   = 256 // entries in one AppendEntries; an entry has at most some 600 bytes
 	window     = 8   // unanswered AppendEntries with entries at one peer
-	maxWrites  = 2   // unfinished writes with which clients have to wait: one on the disk, one next
+	maxWrites  = 1   // unfinished writes with which clients have to wait, so that they share the next
 	roomWrites = 64  // more come from peers, who stop at their window, and from timers
 	maxInputs  = 1024
+
+	// How many election timeouts a write may take. Less would take a slow disk for one that hangs,
+	// more would keep clients waiting for longer than for a leader that has crashed.
+	maxSave = 2
 )
 
 func (c Config) withDefaults() Config {

@@ -3,6 +3,8 @@ package rpc
 import (
 	"errors"
 	"net"
+	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +20,12 @@ type conn struct {
 	patience time.Duration // for one Write
 	broken   func()        // called at least once when a Read or a Write has failed
 	frames   frames
+	head     []byte // the first bytes that were read, to tell what they are if they are no request
+	tooLong  bool
+	failed   atomic.Pointer[error] // the first error of a Read or a Write
 }
+
+const headLength = 8
 
 func newConn(c net.Conn, patience time.Duration, broken func()) *conn {
 	return &conn{Conn: c, patience: patience, broken: broken}
@@ -28,13 +35,45 @@ func newConn(c net.Conn, patience time.Duration, broken func()) *conn {
 // worked on, since net/rpc always reads ahead.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	c.head = append(c.head, b[:min(n, headLength-len(c.head))]...)
 	if err == nil && !c.frames.pass(b[:n]) {
-		n, err = 0, errTooLong
+		n, err, c.tooLong = 0, errTooLong, true
 	}
 	if err != nil {
-		c.broken()
+		c.fail(err)
 	}
 	return n, err
+}
+
+func (c *conn) fail(err error) {
+	c.failed.CompareAndSwap(nil, &err)
+	c.broken()
+}
+
+// failure returns why broken was called.
+func (c *conn) failure() error {
+	if err := c.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// mistake says, when nobody reads any more, what was wrong with what the other side sent, if
+// anything was. Spoke says that it has sent a request.
+func (c *conn) mistake(spoke bool) error {
+	head := string(c.head)
+	word, _, _ := strings.Cut(head, " ")
+	switch {
+	case spoke && c.tooLong:
+		return errTooLong
+	case spoke || head == "":
+		return nil
+	case strings.HasPrefix(head, "\x16\x03"):
+		return errors.New("it speaks TLS, and this server has no certificate to answer with")
+	case len(word) < len(head) && word != "" && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
+		return errors.New("it speaks HTTP")
+	}
+	return errors.New("what it sent is no request")
 }
 
 func (c *conn) Write(b []byte) (int, error) {
@@ -44,7 +83,7 @@ func (c *conn) Write(b []byte) (int, error) {
 		n, err = c.Conn.Write(b)
 	}
 	if err != nil {
-		c.broken()
+		c.fail(err)
 	}
 	return n, err
 }

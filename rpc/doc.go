@@ -23,10 +23,64 @@
 // as the other side closes it, all that it waits for is cancelled. A caller that leaves between
 // the handler's return and the arrival of the answer goes unnoticed; then the lease ends the lock.
 //
-// There is no authentication: whoever can reach the port can take and release locks.
+// # What the caller owes
+//
+// All servers of a cluster have the same Addrs, Cluster and timeouts, and each its own ID and Store.
+// A Store's Save may take long; it must not say nil before a power cut can do no harm. No clock need
+// be right, but clocks that do not run alike to a hundredth make clients and leases disagree.
+//
+// # Limits
+//
+// Whoever reaches the port can ask for so much and no more:
+//
+//	a message                       1 MiB; a longer one ends its connection
+//	entries in one AppendEntries    256
+//	calls unanswered at one peer    16
+//	connections                     2048; for the next one the longest idle one is closed,
+//	                                before all others one that sends nothing for 5 s; never a
+//	                                peer's, and none with a request that is being worked on
+//	requests of one connection      256 at a time; others are answered Busy
+//	requests for locks, of all      1024 at a time; others are answered Busy
+//	a handshake                     5 s
+//	writing an answer               one election timeout
+//	requests without a written      512 of one connection; no more are read from it
+//	answer
+//	a write to the disk             two election timeouts; after that a leader falls silent, so
+//	                                that another one is elected; it goes on when the disk does
+//	locks in one reply              500
+//
+// # TLS
+//
+// With Config.TLS every connection is encrypted and both sides show a certificate of the one CA, see
+// LoadTLS. The certificate of server N has the DNS names lockd and lockd-N, and is for use by servers
+// and by clients. A client asks for lockd; a server that connects to peer N asks for lockd-N. What
+// comes in with a certificate that has the name lockd-N may send Raft's messages as server N, all
+// others may only ask for locks: whose certificates a CA gives those names decides who is a server.
+// Without TLS there is no authentication: whoever can reach the port can take and release locks, and
+// speak as a server.
+//
+// # What is logged
+//
+// Attributes have these names and no others:
+//
+//	node    the server that logs
+//	role    follower, candidate or leader
+//	term    the current one
+//	leader  the server that leads, 0 if none is known
+//	peer    another server, 0 for whoever is none
+//	addr    the other end of a connection
+//	reason  what is wrong with what was refused, in two or three words, see WriteMetrics
+//	err     the same in full, or what has failed
+//
+// Who leads is logged when it changes. What others do wrong is logged once in ten minutes for each
+// reason and peer, so that a log does not grow as fast as a stranger likes; the metrics count it all.
+// No line holds a key or an owner.
 //
 // # Reading order
 //
-// config.go, node.go, peer.go, serve.go (connections, Raft's RPCs), lock.go (the clients' RPCs),
-// conn.go; client.go (connections), seek.go (from server to server), acquire.go, held.go.
+// config.go, node.go, save.go, peer.go, serve.go (connections, Raft's RPCs), lock.go and read.go (the
+// clients' RPCs), codec.go and conn.go, visitors.go (limits), blame.go (what others do wrong),
+// tls.go, metrics.go and exposition.go;
+// errors.go, client.go (connections), seek.go (from server to server), look.go (what changes
+// nothing), acquire.go, held.go, do.go.
 package rpc

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -9,7 +10,8 @@ import (
 	"ticketing/fsm"
 )
 
-// Lock is a lock that was taken. It is used once: after it has ended, it stays so.
+// Lock is a lock that was taken. It is used once: after it has ended, it stays so, and whoever
+// wants the key again asks the Client for another. All methods may be called at the same time.
 type Lock struct {
 	client   *Client
 	key      string
@@ -30,7 +32,7 @@ func (c *Client) newLock(key string, y AcquireReply, deadline time.Time) *Lock {
 		ctx, cancel := context.WithTimeout(c.ctx, replyTimeout)
 		defer cancel()
 		// If this fails, the lease ends it.
-		_, _, _ = seek[ReleaseReply](ctx, c, "Lock.Release", c.releaseArgs(key, y.Token))
+		_, _, _ = seek[ReleaseReply](ctx, c, untilDone, "Lock.Release", c.releaseArgs(key, y.Token))
 		return nil
 	}
 	l := &Lock{client: c, key: key, token: y.Token, deadline: deadline, done: make(chan struct{})}
@@ -38,7 +40,7 @@ func (c *Client) newLock(key string, y AcquireReply, deadline time.Time) *Lock {
 	closed := c.closed
 	if !closed {
 		c.locks[l] = true
-		l.timer = time.AfterFunc(left, func() { l.end(ErrNotHeld) })
+		l.timer = time.AfterFunc(left, func() { l.end(ErrLost) })
 	}
 	c.mu.Unlock()
 	if closed {
@@ -51,17 +53,22 @@ func (c *Client) newLock(key string, y AcquireReply, deadline time.Time) *Lock {
 func (l *Lock) Key() string { return l.key }
 
 // Token returns the fencing token: greater than that of every earlier lock, of any key. What the
-// lock protects should refuse a request with a smaller one than it has seen.
+// lock protects should refuse a request with a smaller one than it has seen. Who knows it can
+// release the lock; that is all that ownership is.
 func (l *Lock) Token() fsm.Token { return l.token }
 
-// Deadline returns when the lock is to be taken for lost, by this machine's clock. It comes before
-// the service's own count ends, if the clocks run alike to a hundredth.
+// Deadline returns when the lock is to be taken for lost, by this machine's clock. Counted from
+// before the request was sent, it is the lease less a hundredth: that comes before the service's
+// own count ends, as long as both clocks' rates are right to half of a hundredth.
 func (l *Lock) Deadline() time.Time { return l.deadline }
 
-// Done is closed when the lock has ended: at its deadline, by Unlock, or by the client's Close.
+// Done is closed when the lock has ended: at its deadline, for which no network is needed, by
+// Unlock, or by the client's Close. Should somebody else release it by its token or by force,
+// nothing tells.
 func (l *Lock) Done() <-chan struct{} { return l.done }
 
-// Err says why Done is closed, and is nil before.
+// Err says why Done is closed, and is nil before: ErrLost after the deadline, ErrClosed after the
+// client's Close, ErrNotHeld after Unlock. It never changes once it is set.
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,44 +84,79 @@ func (l *Lock) end(why error) bool {
 		close(l.done)
 	}
 	l.mu.Unlock()
+	if !first {
+		return false // the key may be another Lock's by now
+	}
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
 	delete(l.client.locks, l)
+	delete(l.client.keys, l.key)
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	return first
+	return true
 }
 
-// Unlock gives the lock back. Done is closed first, whatever comes of it. ErrNotHeld says that the
-// lock was over before, ErrUnknownOutcome that the service did not confirm it in time; the request
-// names the token, so it can do no harm to a later holder.
+var errLeaseOver = errors.New("its lease is over by now")
+
+// Unlock gives the lock back. Done is closed first, whatever comes of it, so that nobody goes on
+// believing. Then it asks until the service has answered, the context ends or the lease does.
+//
+// ErrNotHeld says that the lock was over before; if this client's clock says so, it is ErrLost, and
+// nothing is sent. ErrUnknownOutcome says that the service did not confirm it in time, and
+// ErrNoLeader that it could not even be asked; then the lease ends the lock. ErrClosed says that
+// the client was closed before. Release may be called with the token again: a Release that names
+// its token can do no harm to a later holder.
 func (l *Lock) Unlock(ctx context.Context) error {
-	if !l.end(ErrNotHeld) {
+	why := ErrNotHeld
+	if !time.Now().Before(l.deadline) {
+		why = ErrLost // its timer is late
+	}
+	if !l.end(why) || errors.Is(why, ErrLost) {
 		return l.Err()
 	}
+	ctx, cancel := context.WithDeadlineCause(ctx, l.deadline, errLeaseOver)
+	defer cancel()
 	return l.client.Release(ctx, l.key, l.token)
 }
 
 // Release gives back the lock of a key with that token, for a program that took it in another
-// process. It reports as Unlock does.
+// process. It asks until the service has answered or the context ends. Its errors are Unlock's,
+// ErrInvalid and ErrClosed.
 func (c *Client) Release(ctx context.Context, key string, token fsm.Token) error {
 	if token == 0 {
 		return fmt.Errorf("%w: token 0 is no lock's", ErrNotHeld)
 	}
+	return c.giveBack(ctx, untilDone, key, token)
+}
+
+// ForceRelease removes whatever lock the key has, for a person who knows that its holder is gone.
+// It returns the holder that was seen just before; it may have been another one that it met, and
+// the zero Info stands for nobody. The request is sent once: a second one might remove the lock of
+// whoever came next. Its errors are Release's.
+func (c *Client) ForceRelease(ctx context.Context, key string) (Info, error) {
+	seen, _, err := c.Get(ctx, key)
+	if err != nil {
+		return Info{}, err
+	}
+	return seen, c.giveBack(ctx, once, key, 0)
+}
+
+// giveBack releases the tenure of a key with a token, or any if that is 0.
+func (c *Client) giveBack(ctx context.Context, again often, key string, token fsm.Token) error {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	y, repeated, err := seek[ReleaseReply](ctx, c, "Lock.Release", c.releaseArgs(key, token))
+	y, repeated, err := seek[ReleaseReply](ctx, c, again, "Lock.Release", c.releaseArgs(key, token))
 	switch {
 	case err != nil:
 		return err
 	case y.Status == OK:
 		return nil
 	case y.Status == NotFound && repeated:
-		return fmt.Errorf("%w: the answer was lost; it is free now in any case", ErrUnknownOutcome)
+		return fmt.Errorf("%w: an answer was lost; the lock is over in any case", ErrUnknownOutcome)
 	case y.Status == NotFound:
 		return ErrNotHeld
 	}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"ticketing/fsm"
@@ -26,6 +25,8 @@ type (
 		Status  Status
 		Leader  string
 		Detail  string // Invalid: why
+		LeastMS int64  // Invalid, as the lease is too short: what it must be at least
+		Holder  Info   // Held: who has it, if that is applied yet
 		Token   fsm.Token
 		Attempt uint32 // the newest that the leader had when it proposed the Grant
 	}
@@ -43,19 +44,27 @@ type (
 		Detail string
 	}
 
-	GetArgs  struct{ Key string }
+	GetArgs struct {
+		Key   string
+		Local bool // answer from the server's own table, whether it leads or not
+	}
 	GetReply struct {
-		Status Status
-		Leader string
-		Info   Info // OK
+		Status  Status
+		Leader  string
+		Info    Info       // OK
+		Applied raft.Index // up to where the log is applied that the answer comes from
 	}
 
-	ListArgs  struct{ After string } // keys greater than this one
+	ListArgs struct {
+		After string // keys greater than this one
+		Local bool   // as in GetArgs
+	}
 	ListReply struct {
-		Status Status
-		Leader string
-		Locks  []Info // by key
-		More   bool   // there are more; ask again after the last of these
+		Status  Status
+		Leader  string
+		Locks   []Info // by key
+		More    bool   // there are more; ask again after the last of these
+		Applied raft.Index
 	}
 
 	StatusArgs  struct{}
@@ -71,8 +80,21 @@ type (
 		Held    int
 		Tokens  fsm.Token // the last one given out
 		Hash    uint64    // of the table; equal on servers that have applied the same
+
+		// What is left of leases by that server's own count, the shortest first. Each server counts
+		// for itself, from when it applied the Grant; the leader's count is the one that is acted on.
+		Leases     []LeaseLeft
+		MoreLeases bool // than maxListed
 	}
 )
+
+// LeaseLeft is how long a lock's lease still is, in milliseconds. One that is over is there until
+// its end is applied.
+type LeaseLeft struct {
+	Key   string
+	Token fsm.Token
+	Left  int64
+}
 
 // Info is a lock that is held.
 type Info struct {
@@ -82,14 +104,14 @@ type Info struct {
 	LeaseMS uint32 // in full, not what is left of it
 }
 
-const maxListed = 500 // locks in one ListReply
+const maxListed = 500 // locks in one reply: with the longest keys and owners a quarter of maxMessage
 
 // lockService is what clients call.
 type lockService struct{ *session }
 
 func (l lockService) Acquire(a *AcquireArgs, y *AcquireReply) error {
 	if least := l.node.config.LeastLease.Milliseconds(); a.LeaseMS < least {
-		y.Status = Invalid
+		y.Status, y.LeastMS = Invalid, least
 		y.Detail = fmt.Sprintf("the lease must be at least %dms, to outlive an election, not %dms",
 			least, a.LeaseMS)
 		return nil
@@ -100,6 +122,12 @@ func (l lockService) Acquire(a *AcquireArgs, y *AcquireReply) error {
 	})
 	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
 	y.Token, y.Attempt = r.Result.Token, r.Attempt
+	if status == Held {
+		var holder GetReply // best effort: nobody, if it cannot be asked for
+		err := l.Get(&GetArgs{Key: a.Key, Local: true}, &holder)
+		y.Holder = holder.Info
+		return err
+	}
 	return nil
 }
 
@@ -120,16 +148,22 @@ func detail(r fsm.Reply) string {
 
 // request hands a request to the replica and waits for its reply.
 func (l lockService) request(q fsm.Request) (fsm.Reply, Status) {
-	if !l.begin() {
+	waits := q.Kind == fsm.Grant
+	if !l.begin(waits) {
 		return fsm.Reply{}, Busy
 	}
-	defer l.end()
+	defer l.end(waits)
 	n, reply := l.node, make(chan fsm.Reply, 1)
 	q.Call = n.calls.Add(1)
 	q.Key, q.Owner = strings.Clone(q.Key), strings.Clone(q.Owner)
 	entered := n.enter(l.ctx, n.fromClients, func() {
-		n.callers[q.Call] = reply
+		if n.retired {
+			reply <- fsm.Reply{Status: fsm.NotLeader, Leader: n.otherLeader()}
+			return
+		}
+		n.callers[q.Call] = caller{reply, q.Kind, n.now()}
 		n.replica.Request(q)
+		n.witness.requested(q)
 	})
 	if !entered {
 		return fsm.Reply{}, Unknown
@@ -147,6 +181,8 @@ func (l lockService) request(q fsm.Request) (fsm.Reply, Status) {
 // the replica believes that it was answered, but nobody has read the answer: the lock is given
 // back. It goes through the peers' door, since it must not wait for the disk behind others.
 func (n *Node) abandon(q fsm.Request, reply <-chan fsm.Reply) {
+	n.metrics.clientsLost++
+	n.witness.left(q)
 	if _, waits := n.callers[q.Call]; waits || len(reply) == 0 {
 		delete(n.callers, q.Call)
 		n.replica.Disconnect(q)
@@ -181,81 +217,4 @@ func statusOf(r fsm.Reply) Status {
 		return Invalid
 	}
 	return Unknown
-}
-
-// Get tells who holds a key. Only a leader answers, from its applied table; one that was deposed
-// and does not know it yet may answer with what was true earlier.
-func (l lockService) Get(a *GetArgs, y *GetReply) error {
-	key := a.Key
-	return read(l.session, y, &y.Status, func(leader string, leads bool) GetReply {
-		if !leads {
-			return GetReply{Status: NotLeader, Leader: leader}
-		}
-		tenure, held := l.node.replica.Table().Holder(key)
-		if !held {
-			return GetReply{Status: NotFound}
-		}
-		return GetReply{Status: OK, Info: info(key, tenure)}
-	})
-}
-
-// List tells all locks that are held, in pages. It may be as old as what Get answers.
-func (l lockService) List(a *ListArgs, y *ListReply) error {
-	after := a.After
-	return read(l.session, y, &y.Status, func(leader string, leads bool) ListReply {
-		if !leads {
-			return ListReply{Status: NotLeader, Leader: leader}
-		}
-		page, table := ListReply{Status: OK}, l.node.replica.Table()
-		keys := table.Keys()
-		next, _ := slices.BinarySearch(keys, after+"\x00") // the least key that is greater
-		keys = keys[next:]
-		if page.More = len(keys) > maxListed; page.More {
-			keys = keys[:maxListed]
-		}
-		for _, key := range keys {
-			tenure, _ := table.Holder(key)
-			page.Locks = append(page.Locks, info(key, tenure))
-		}
-		return page
-	})
-}
-
-// Status describes the server that is asked, whether it leads or not.
-func (l lockService) Status(_ *StatusArgs, y *StatusReply) error {
-	return read(l.session, y, &y.Status, func(leader string, _ bool) StatusReply {
-		s, table := l.node.replica.Core().Status(), l.node.replica.Table()
-		return StatusReply{
-			Status: OK, Leader: leader, ID: s.ID, Role: s.Role.String(), Term: s.Term,
-			Commit: s.CommitIndex, Applied: s.LastApplied, Last: s.LastIndex,
-			Held: table.Len(), Tokens: table.Tokens(), Hash: table.Hash(),
-		}
-	})
-}
-
-func info(key string, t fsm.Tenure) Info { return Info{key, t.Token, t.Owner, t.LeaseMS} }
-
-// read lets the loop look at the replica. The function is told who leads, and whether it is this
-// server and its table holds all that was acknowledged before: it does once an entry of its own
-// term is applied. What it returns goes through a channel, since the caller may be gone by then.
-func read[T any](s *session, y *T, status *Status, look func(leader string, leads bool) T) error {
-	if !s.begin() {
-		*status = Busy
-		return nil
-	}
-	defer s.end()
-	n, found := s.node, make(chan T, 1)
-	n.enter(s.ctx, n.fromClients, func() {
-		core := n.replica.Core()
-		now := core.Status()
-		applied, _ := core.Term(now.LastApplied)
-		leads := now.Role == raft.Leader && applied == now.Term
-		found <- look(n.config.Addrs[now.Leader], leads)
-	})
-	select {
-	case *y = <-found:
-	case <-s.ctx.Done(): // the node's end ends it too
-		*status = Unknown
-	}
-	return nil
 }

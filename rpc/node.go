@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,13 +15,6 @@ import (
 	"ticketing/fsm"
 	"ticketing/raft"
 )
-
-// Store is a server's disk. When Save has returned nil, the write survives; see raft.Write. Only
-// one goroutine uses it at a time.
-type Store interface {
-	Save(raft.Write) error
-	Close() error
-}
 
 // Node is one server. It starts with Start and ends with Stop or by itself, when its disk fails.
 type Node struct {
@@ -32,11 +25,17 @@ type Node struct {
 	log     *slog.Logger
 	ctx     context.Context // ends when the node does
 	cancel  context.CancelFunc
+	open    context.Context // ends when the node is to end: nobody is let in any more
+	close   context.CancelFunc
 	group   *errgroup.Group
 	done    chan struct{}
 	err     error // valid once done is closed
 	peers   map[raft.ServerID]*peer
 	calls   atomic.Uint64 // the last name given to a call
+
+	visitors visitors
+	sessions sync.WaitGroup
+	blames   blames
 
 	// Functions for the loop to call, and its way to the disk and back.
 	fromPeers, fromClients, finished chan func()
@@ -44,11 +43,22 @@ type Node struct {
 
 	// The loop's alone, as is all that the functions above touch.
 	replica    *fsm.Replica
-	unfinished int                          // writes
-	callers    map[uint64]chan fsm.Reply    // of requests, by call
+	witness    *witness                     // nil if there is no trace
+	unfinished []raft.Time                  // writes, by when the disk was given them
+	callers    map[uint64]caller            // of requests, by call
 	requesters map[uint64]chan raft.Message // of raft's RPCs, by call
-	blamed     map[raft.ServerID]bool       // whose malformed messages were logged; 0 is strangers
-	seen       raft.Status                  // as it was last logged
+	voices     map[raft.ServerID]*voice
+	metrics    metrics
+	seen       raft.Status // as it was last logged
+	stalled    bool        // as it was last logged
+	retired    bool        // requests are not taken any more
+}
+
+// caller is a handler that waits for the answer to a request.
+type caller struct {
+	reply chan<- fsm.Reply
+	kind  fsm.Kind
+	since raft.Time
 }
 
 // Start starts a server that has, or had before a crash, the given state on its disk. From then on
@@ -57,12 +67,17 @@ func Start(config Config, store Store, durable raft.Durable, listener net.Listen
 	config = config.withDefaults()
 	n := newNode(config, store, listener)
 	var err error
-	if n.replica, err = fsm.New(fsm.Config{Raft: config.raft(), Rules: config.Rules}, durable, n.now()); err != nil {
+	n.replica, err = fsm.New(fsm.Config{
+		Raft: config.raft(), Rules: config.Rules, GrantOnApplied: config.GrantOnApplied,
+	}, durable, n.now())
+	if err != nil {
 		return nil, fmt.Errorf("starting server %d: %w", config.ID, err)
 	}
+	n.observe(&durable)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.group, n.ctx = errgroup.WithContext(ctx)
+	n.open, n.close = context.WithCancel(n.ctx)
 	n.group.Go(n.loop)
 	n.group.Go(n.save)
 	n.group.Go(func() error { return n.serve(listener) })
@@ -83,10 +98,12 @@ func newNode(config Config, store Store, listener net.Listener) *Node {
 		fromClients: make(chan func(), maxInputs),
 		finished:    make(chan func(), roomWrites+2),
 		writes:      make(chan raft.Write, roomWrites),
-		callers:     map[uint64]chan fsm.Reply{},
+		callers:     map[uint64]caller{},
 		requesters:  map[uint64]chan raft.Message{},
-		blamed:      map[raft.ServerID]bool{},
+		voices:      map[raft.ServerID]*voice{},
+		visitors:    visitors{all: map[*session]bool{}},
 	}
+	n.blames = blames{log: n.log, until: map[blame]time.Time{}}
 	for id, addr := range config.Addrs {
 		if id != config.ID {
 			n.peers[id] = newPeer(id, addr)
@@ -114,16 +131,27 @@ func (n *Node) Err() error {
 	}
 }
 
-// Stop ends the node and waits for it. Requests that still wait are not answered.
+// Stop ends the node and waits for it. First nobody is let in any more. Then all who wait are
+// answered: with NotLeader if nothing was done, with Unknown if what they ask for is in the log.
+// Then what was given to the disk is saved. None of it waits for another server, and whoever does
+// not take the answer is not waited for longer than an election timeout. It returns nil, or what
+// has ended the node before.
 func (n *Node) Stop() error {
-	n.cancel()
+	n.close()
 	<-n.done
 	return n.err
+}
+
+// retire answers all who wait and makes the loop take no more requests. The loop calls it.
+func (n *Node) retire() {
+	n.retired = true
+	n.replica.Retire()
 }
 
 func (n *Node) finish() {
 	err := n.group.Wait()
 	n.cancel()
+	n.witness.stopped(err)
 	n.err = errors.Join(err, n.store.Close())
 	if err != nil {
 		n.log.Error("stopped", "err", err)
@@ -133,6 +161,7 @@ func (n *Node) finish() {
 
 // loop is the only goroutine that touches the replica.
 func (n *Node) loop() error {
+	defer close(n.writes)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -145,16 +174,11 @@ func (n *Node) loop() error {
 		if err != nil {
 			return fmt.Errorf("applying the log: %w", err)
 		}
+		n.witness.took(&out)
 		// The write goes to the disk while the messages leave: so a leader's disk works beside
 		// its followers'. What must not leave before it is saved, Take has held back.
-		if w := out.Write; w.Seq != 0 {
-			w.Entries = slices.Clone(w.Entries)
-			n.unfinished++
-			select {
-			case n.writes <- w:
-			case <-n.ctx.Done():
-				return nil
-			}
+		if !n.write(out.Write) {
+			return nil
 		}
 		for _, m := range out.Messages {
 			n.send(m)
@@ -162,6 +186,7 @@ func (n *Node) loop() error {
 		for _, y := range out.Replies {
 			n.answer(y)
 		}
+		n.metrics.observe(out)
 		n.logStatus()
 	}
 }
@@ -169,10 +194,12 @@ func (n *Node) loop() error {
 // gather waits for an input and then takes all that are there, so that they share one write. It
 // returns false when the node ends.
 func (n *Node) gather(alarm <-chan time.Time) bool {
-	// While the disk is busy clients wait outside, and make one larger write together. Peers do
-	// not: they must hear that this server lives.
+	// While a leader's disk is busy clients wait outside, and make one larger write together. Peers
+	// do not: they must hear that this server lives. One that does not lead writes nothing for
+	// clients, and tells them so.
 	clients := n.fromClients
-	if n.unfinished >= maxWrites {
+	leads := n.replica.Core().Status().Role == raft.Leader
+	if leads && !n.retired && len(n.unfinished) >= maxWrites {
 		clients = nil
 	}
 	input := func() {}
@@ -184,7 +211,7 @@ func (n *Node) gather(alarm <-chan time.Time) bool {
 	case input = <-n.fromPeers:
 	case input = <-clients:
 	}
-	n.replica.Tick(n.now())
+	n.tick()
 	input()
 	for range maxInputs {
 		select {
@@ -197,25 +224,6 @@ func (n *Node) gather(alarm <-chan time.Time) bool {
 		input()
 	}
 	return n.ctx.Err() == nil
-}
-
-// save is the goroutine that saves. An error ends it, and with it the node: what it cannot remember
-// it must not promise.
-func (n *Node) save() error {
-	for {
-		select {
-		case <-n.ctx.Done():
-			return nil
-		case w := <-n.writes:
-			if err := n.store.Save(w); err != nil {
-				return fmt.Errorf("saving write %d: %w", w.Seq, err)
-			}
-			n.finished <- func() { // there is room for all writes that can be unfinished
-				n.unfinished--
-				n.replica.Saved(w.Seq)
-			}
-		}
-	}
 }
 
 // enter hands the loop a function to call. It returns false if the context or the node ends first.
@@ -238,23 +246,52 @@ func (n *Node) send(m raft.Message) {
 			waiting <- m
 		}
 	default:
-		n.peers[m.To].enqueue(m)
+		// A leader whose disk hangs cannot take requests. It falls silent, so that its followers
+		// elect another one. Whatever was to be sent counts as lost.
+		if !n.hangs() {
+			n.peers[m.To].enqueue(m)
+		}
 	}
 }
 
 // answer hands a reply to the handler that waits for it.
 func (n *Node) answer(y fsm.Reply) {
-	if waiting, ok := n.callers[y.Call]; ok {
-		delete(n.callers, y.Call)
-		waiting <- y
+	waiting, ok := n.callers[y.Call]
+	if !ok {
+		return
 	}
+	delete(n.callers, y.Call)
+	if y.Status == fsm.Answered && y.Result.Kind == fsm.Granted {
+		n.metrics.acquire.add(micro(n.now() - waiting.since))
+	}
+	waiting.reply <- y
 }
 
-// logStatus logs what someone who runs a cluster wants to know: who leads.
+// otherLeader is whom a server names that does not take requests any more.
+func (n *Node) otherLeader() raft.ServerID {
+	if leader := n.replica.Core().Status().Leader; leader != n.config.ID {
+		return leader
+	}
+	return 0
+}
+
+// logStatus logs what someone who runs a cluster wants to know: who leads, and whether the disk
+// works.
 func (n *Node) logStatus() {
+	if hangs := n.hangs(); hangs != n.stalled {
+		n.stalled = hangs
+		if hangs {
+			n.log.Warn("the disk hangs; as long as it does, this server cannot lead")
+		} else {
+			n.log.Info("the disk works again")
+		}
+	}
 	s := n.replica.Core().Status()
 	if s.Role == n.seen.Role && s.Term == n.seen.Term && s.Leader == n.seen.Leader {
 		return
+	}
+	if s.Role != raft.Follower && s.Term != n.seen.Term {
+		n.metrics.elections++
 	}
 	n.seen = s
 	n.log.Info("status",

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"net/rpc"
@@ -17,6 +18,7 @@ type Header struct {
 	Cluster  uint64
 	From, To raft.ServerID
 	Term     raft.Term
+	Call     uint64 // of a request: the sender's number for it, 0 if it keeps no trace
 }
 
 // The paper's RPCs. gob does not send zero values and leaves what it does not receive as it was:
@@ -53,10 +55,16 @@ type peer struct {
 	addr    string
 	appends chan raft.Message // with entries; raft sends again what does not fit
 	latest  chan raft.Message // the newest heartbeat or RequestVote: an older one is worth nothing
+
+	mu     sync.Mutex
+	silent bool // as it was last logged
 }
 
 func newPeer(id raft.ServerID, addr string) *peer {
-	return &peer{id, addr, make(chan raft.Message, maxCalls), make(chan raft.Message, 1)}
+	return &peer{
+		id: id, addr: addr,
+		appends: make(chan raft.Message, maxCalls), latest: make(chan raft.Message, 1),
+	}
 }
 
 // enqueue is called by the loop alone and never waits.
@@ -103,11 +111,18 @@ func (n *Node) talk(p *peer) {
 	for n.ctx.Err() == nil {
 		ctx, stop := context.WithTimeout(n.ctx, most)
 		c, err := n.config.Dial(ctx, p.addr)
+		if err == nil {
+			c, err = secure(ctx, c, n.config.TLS, PeerName(p.id))
+		}
 		stop()
 		if err == nil {
 			pause = most / 16
-			n.converse(p, c)
+			err = n.converse(p, c)
 		}
+		if errors.Is(err, errUnproven) || remoteAlert(err) {
+			n.blames.add(noHandshake, p.id, p.addr, err)
+		}
+		n.logSilence(p, err)
 		select {
 		case <-n.ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause/2+1)):
@@ -116,16 +131,34 @@ func (n *Node) talk(p *peer) {
 	}
 }
 
-// converse sends messages over one connection until a call fails.
-func (n *Node) converse(p *peer, raw net.Conn) {
-	ctx, hangUp := context.WithCancel(n.ctx)
-	client := rpc.NewClient(newConn(raw, n.config.ElectionTimeout, hangUp))
+// logSilence logs that a peer does not answer, and why, or with no error that it does again: not
+// each attempt, only the change.
+func (n *Node) logSilence(p *peer, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if silent := err != nil; silent == p.silent || n.open.Err() != nil {
+		return
+	}
+	p.silent = err != nil
+	if p.silent {
+		n.log.Warn("a peer does not answer", "peer", uint64(p.id), "addr", p.addr, "err", err)
+	} else {
+		n.log.Info("a peer answers again", "peer", uint64(p.id), "addr", p.addr)
+	}
+}
+
+// converse sends messages over one connection until a call fails. It says why.
+func (n *Node) converse(p *peer, raw net.Conn) error {
+	ctx, hangUp := context.WithCancelCause(n.ctx)
+	var framed *conn
+	framed = newConn(raw, n.config.ElectionTimeout, func() { hangUp(framed.failure()) })
+	client := rpc.NewClient(framed)
 	// Close before anything waits: it ends the calls, and a write that hangs.
 	closed := context.AfterFunc(ctx, func() { client.Close() }) // nothing is lost by its error
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	defer func() {
-		hangUp()
+		hangUp(nil)
 		if closed() {
 			client.Close()
 		}
@@ -138,25 +171,27 @@ func (n *Node) converse(p *peer, raw net.Conn) {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			return
+			return context.Cause(ctx)
 		}
 		m, ok := p.next(ctx)
 		if !ok {
-			return
+			return context.Cause(ctx)
 		}
 		call := n.call(client, m)
 		calls.Go(func() {
-			if !n.await(ctx, p, call) {
-				hangUp()
+			if err := n.await(ctx, p, call); err != nil {
+				hangUp(err)
 			}
 			<-slots
 		})
 	}
 }
 
+var errLate = errors.New("it did not answer in time")
+
 // call sends one request.
 func (n *Node) call(client *rpc.Client, m raft.Message) *rpc.Call {
-	h, done := Header{n.config.Cluster, m.From, m.To, m.Term}, make(chan *rpc.Call, 1)
+	h, done := Header{n.config.Cluster, m.From, m.To, m.Term, m.Call}, make(chan *rpc.Call, 1)
 	if body, ok := m.Body.(raft.RequestVote); ok {
 		args := &RequestVoteArgs{h, body}
 		return client.Go("Raft.RequestVote", args, new(RequestVoteReply), done)
@@ -170,43 +205,50 @@ func (n *Node) call(client *rpc.Client, m raft.Message) *rpc.Call {
 }
 
 // await waits for the reply to a call, and not for long: net/rpc knows no deadlines, and a
-// connection that was cut comes back late and then delivers what nobody wants any more. It returns
-// false if the connection is to be given up.
-func (n *Node) await(ctx context.Context, p *peer, call *rpc.Call) bool {
+// connection that was cut comes back late and then delivers what nobody wants any more. With an
+// error the connection is to be given up.
+func (n *Node) await(ctx context.Context, p *peer, call *rpc.Call) error {
 	timer := time.NewTimer(n.config.ElectionTimeout)
 	defer timer.Stop()
 	select {
 	case <-call.Done:
 	case <-timer.C:
-		return false
+		return errLate
 	case <-ctx.Done():
-		return false
+		select {
+		case <-call.Done: // the answer came first, as when a peer stops
+		default:
+			return context.Cause(ctx)
+		}
 	}
 	if call.Error != nil {
-		return false
+		return call.Error
 	}
-	m, status := replyMessage(call.Reply)
+	h, m, status := replyMessage(call.Reply)
 	if status != OK {
-		return true // it did not want it; it has logged why
+		return nil // it did not want it; it has logged why
 	}
-	if m.From != p.id { // another server at this address
-		n.enter(ctx, n.fromPeers, func() { n.blame(m.From, errWrongSender) })
-		return false
+	if h.From != p.id {
+		n.blameFor(h, p.addr, errWrongAnswer)
+		return errWrongAnswer
 	}
-	n.enter(ctx, n.fromPeers, func() {
+	n.logSilence(p, nil)
+	n.enter(n.ctx, n.fromPeers, func() {
 		if err := n.replica.Receive(m); err != nil {
-			n.blame(m.From, err)
+			n.blameFor(h, p.addr, err)
+			return
 		}
+		n.witness.received(m, numberOf(call.Args))
 	})
-	return true
+	return nil
 }
 
-func replyMessage(reply any) (raft.Message, Status) {
+func replyMessage(reply any) (Header, raft.Message, Status) {
 	switch y := reply.(type) {
 	case *RequestVoteReply:
-		return y.Header.message(y.RequestVoteReply), y.Status
+		return y.Header, y.Header.message(y.RequestVoteReply), y.Status
 	case *AppendEntriesReply:
-		return y.Header.message(y.AppendEntriesReply), y.Status
+		return y.Header, y.Header.message(y.AppendEntriesReply), y.Status
 	}
 	panic("rpc: a reply that has no request")
 }

@@ -79,48 +79,52 @@ func TestMessagesFromStrangersAreRefused(t *testing.T) {
 }
 
 func TestRequestsThatAreWrongSayWhy(t *testing.T) {
-	c := newCluster(t, "", 1, 2, 3)
-	k := c.client(t, "A")
-	for name, try := range map[string]struct {
-		key   string
-		lease time.Duration
-	}{
-		"no key":             {"", time.Minute},
-		"a line break":       {"a\nb", time.Minute},
-		"a long key":         {strings.Repeat("x", 256), time.Minute},
-		"a short lease":      {"door", testLease - time.Millisecond},
-		"no lease":           {"door", 0},
-		"a lease of a month": {"door", 30 * 24 * time.Hour},
-	} {
-		if _, err := k.Lock(within(t), try.key, try.lease); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+	inBubble(t, 0, func(t *testing.T, c *cluster, _ raft.ServerID) {
+		k := c.client(t, "A")
+		for name, try := range map[string]struct {
+			key   string
+			lease time.Duration
+		}{
+			"no key":             {"", time.Minute},
+			"a line break":       {"a\nb", time.Minute},
+			"a long key":         {strings.Repeat("x", 256), time.Minute},
+			"a short lease":      {"door", c.lease() - time.Millisecond},
+			"no lease":           {"door", 0},
+			"a lease of a month": {"door", 30 * 24 * time.Hour},
+		} {
+			if _, err := k.Lock(within(t), try.key, try.lease); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-	}
+	})
 }
 
 func TestACloseEndsWhatWaits(t *testing.T) {
-	c := newCluster(t, "", 1, 2, 3)
-	a, b := c.client(t, "A"), c.client(t, "B")
-	held := lock(t, a, "door", time.Minute)
-	waits := make(chan error)
-	go func() {
-		_, err := b.Lock(within(t), "door", time.Minute)
-		waits <- err
-	}()
-	leader := c.nodes[c.leader()]
-	eventually(t, "B waits", func() bool { return callers(leader) == 1 })
-	b.Close()
-	if err := <-waits; !errors.Is(err, ErrClosed) {
-		t.Errorf("the waiting Lock returned %v", err)
-	}
-	if _, err := b.Lock(within(t), "other", time.Minute); !errors.Is(err, ErrClosed) {
-		t.Errorf("a Lock after Close returned %v", err)
-	}
-	a.Close()
-	<-held.Done()
-	if err := held.Err(); !errors.Is(err, ErrClosed) {
-		t.Errorf("the held lock ended with %v", err)
-	}
+	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		a, b := c.client(t, "A"), c.client(t, "B")
+		held := lock(t, a, "door", time.Minute)
+		waits := make(chan error)
+		go func() {
+			_, err := b.Lock(within(t), "door", time.Minute)
+			waits <- err
+		}()
+		synctest.Wait()
+		if k := callers(c.nodes[leader]); k != 1 {
+			t.Fatalf("%d wait at the leader", k)
+		}
+		b.Close()
+		if err := <-waits; !errors.Is(err, ErrClosed) {
+			t.Errorf("the waiting Lock returned %v", err)
+		}
+		if _, err := b.Lock(within(t), "other", time.Minute); !errors.Is(err, ErrClosed) {
+			t.Errorf("a Lock after Close returned %v", err)
+		}
+		a.Close()
+		<-held.Done()
+		if err := held.Err(); !errors.Is(err, ErrClosed) {
+			t.Errorf("the held lock ended with %v", err)
+		}
+	})
 }
 
 func TestNoServerIsNoLeader(t *testing.T) {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ type answer interface {
 func (y *ReleaseReply) outcome() (Status, string) { return y.Status, y.Leader }
 func (y *GetReply) outcome() (Status, string)     { return y.Status, y.Leader }
 func (y *ListReply) outcome() (Status, string)    { return y.Status, y.Leader }
+func (y *StatusReply) outcome() (Status, string)  { return y.Status, y.Leader }
 
 var errDeposed = errors.New("the server was deposed, or ended, before it knew")
 
@@ -28,7 +30,10 @@ type course struct {
 
 // refused takes in that a server did nothing, as it does not lead or is busy. The first hint is
 // followed at once. After that it pauses: two servers may each take the other for the leader.
-func (w *course) refused(ctx context.Context, l *link, leader string) error {
+func (w *course) refused(ctx context.Context, l *link, status Status, leader string) error {
+	if status == NotLeader && w.client.options.NoHints {
+		return &NotLeaderError{l.addr, leader}
+	}
 	w.client.learn(l.addr, leader)
 	if leader != "" && !w.hinted {
 		w.hinted = true
@@ -39,13 +44,23 @@ func (w *course) refused(ctx context.Context, l *link, leader string) error {
 	return sleep(ctx, w.pause)
 }
 
-// seek calls a method until a leader has answered. It repeats the call even when it is not known
-// whether it was carried out, and then says so: the method must be one that may be repeated. Every
-// call gets a reply of its own, as gob leaves alone what it does not receive.
+// often says whether a request may be sent again when it is not known whether it was carried out.
+type often bool
+
+const (
+	once      often = false
+	untilDone often = true
+)
+
+// seek calls a method until a leader has answered or the context ends. Repeated says that the call
+// was sent when one before it may have been carried out. Every call gets a reply of its own, as gob
+// leaves alone what it does not receive.
 func seek[T any, R interface {
 	*T
 	answer
-}](ctx context.Context, c *Client, method string, args any) (reply R, repeated bool, err error) {
+}](ctx context.Context, c *Client, again often, method string, args any) (
+	reply R, repeated bool, err error,
+) {
 	w := course{client: c}
 	fail := func(err error) (R, bool, error) {
 		if repeated {
@@ -67,11 +82,14 @@ func seek[T any, R interface {
 		case NotLeader, Busy:
 		case Unknown, Refused:
 			repeated = repeated || sent
+			if repeated && again == once {
+				return fail(cmp.Or(err, errDeposed))
+			}
 		default:
 			c.learn("", l.addr)
 			return reply, repeated, nil
 		}
-		if err := w.refused(ctx, l, leader); err != nil {
+		if err := w.refused(ctx, l, status, leader); err != nil {
 			return fail(err)
 		}
 	}
@@ -100,83 +118,4 @@ func (c *Client) call(
 	}
 	c.release(l)
 	return true, nil
-}
-
-// Get tells who holds a key. held is false if nobody does. The answer may be as old as the time
-// that it takes a deposed leader to notice.
-func (c *Client) Get(ctx context.Context, key string) (info Info, held bool, err error) {
-	ctx, end, err := c.begin(ctx)
-	if err != nil {
-		return Info{}, false, err
-	}
-	defer end()
-	y, _, err := seek[GetReply](ctx, c, "Lock.Get", &GetArgs{Key: key})
-	if err != nil {
-		return Info{}, false, readError(err)
-	}
-	return y.Info, y.Status == OK, nil
-}
-
-// List returns all locks that are held, by key. They are read in pages, so that locks that come and
-// go meanwhile may be in it or not; see Get.
-func (c *Client) List(ctx context.Context) ([]Info, error) {
-	ctx, end, err := c.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	var all []Info
-	for after := ""; ; after = all[len(all)-1].Key {
-		y, _, err := seek[ListReply](ctx, c, "Lock.List", &ListArgs{After: after})
-		if err != nil {
-			return nil, readError(err)
-		}
-		all = append(all, y.Locks...)
-		if !y.More || len(y.Locks) == 0 {
-			return all, nil
-		}
-	}
-}
-
-// readError is for requests that change nothing, so that there is no outcome to be unsure of.
-func readError(err error) error {
-	if errors.Is(err, ErrUnknownOutcome) {
-		return fmt.Errorf("%w: a server was found, but it did not answer in time", ErrNoLeader)
-	}
-	return err
-}
-
-// Status asks one server how it is.
-func (c *Client) Status(ctx context.Context, addr string) (StatusReply, error) {
-	ctx, end, err := c.begin(ctx)
-	if err != nil {
-		return StatusReply{}, err
-	}
-	defer end()
-	l, err := c.dial(ctx, addr)
-	if err != nil {
-		return StatusReply{}, err
-	}
-	var y StatusReply
-	if _, err := c.call(ctx, l, "Lock.Status", &StatusArgs{}, &y); err != nil {
-		return StatusReply{}, fmt.Errorf("asking %s: %w", addr, err)
-	}
-	if y.Status != OK {
-		return StatusReply{}, fmt.Errorf("asking %s: %w", addr, errDeposed)
-	}
-	return y, nil
-}
-
-// String says how a server is, in a line.
-func (y StatusReply) String() string {
-	return fmt.Sprintf("server %d: %s of term %d, leader %s, commit %d, applied %d, last %d, "+
-		"%d locks, last token %d, table %016x", y.ID, y.Role, y.Term, orNone(y.Leader),
-		y.Commit, y.Applied, y.Last, y.Held, y.Tokens, y.Hash)
-}
-
-func orNone(addr string) string {
-	if addr == "" {
-		return "unknown"
-	}
-	return addr
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/rpc"
-	"sync"
 	"time"
 
 	"ticketing/raft"
@@ -25,26 +24,31 @@ const (
 	Unknown                  // it may yet happen, or not
 	Superseded               // a newer attempt has arrived, which will be answered
 	Invalid                  // the reply says why
-	Busy                     // nothing was done: too many requests wait on this connection
+	Busy                     // nothing was done: too many requests wait here already
 )
 
-const (
-	maxConns    = 2048 // open at once; more are closed on arrival
-	maxRequests = 256  // being worked on for one connection
-)
-
-var errWrongSender = fmt.Errorf("%w: another server answers at a peer's address", raft.ErrMalformed)
-
-// serve accepts connections until the node ends.
+// serve lets others in until the node is to stop. Then it sees to it that all who wait hear
+// something.
 func (n *Node) serve(listener net.Listener) error {
-	stop := context.AfterFunc(n.ctx, func() { listener.Close() })
+	stop := context.AfterFunc(n.open, func() { listener.Close() })
 	defer stop()
-	slots := make(chan struct{}, maxConns)
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
+	err := n.accept(listener)
+	n.enter(n.ctx, n.fromPeers, n.retire)
+	// Who does not read its answer, or waits for a disk that hangs, does not keep the node.
+	giveUp := time.AfterFunc(n.config.ElectionTimeout, n.cancel)
+	defer giveUp.Stop()
+	n.visitors.drain()
+	n.sessions.Wait()
+	n.cancel()
+	return err
+}
+
+// accept accepts connections until the listener is closed.
+func (n *Node) accept(listener net.Listener) error {
+	failing := false // as it was last logged
 	for {
 		c, err := listener.Accept()
-		if n.ctx.Err() != nil {
+		if n.open.Err() != nil {
 			if err == nil {
 				c.Close()
 			}
@@ -53,65 +57,90 @@ func (n *Node) serve(listener net.Listener) error {
 		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("accepting connections: %w", err)
 		}
-		if err != nil { // out of file descriptors, most likely: it passes
-			n.log.Warn("accepting a connection", "err", err)
+		if err != nil { // out of file descriptors, most likely; the log on disk needs some, too
+			if !failing {
+				n.log.Warn("accepting a connection", "err", err)
+			}
+			failing = true
+			n.visitors.relieve()
 			select {
-			case <-n.ctx.Done():
+			case <-n.open.Done():
 			case <-time.After(100 * time.Millisecond):
 			}
 			continue
 		}
-		select {
-		case slots <- struct{}{}:
-			sessions.Go(func() { n.session(c); <-slots })
-		default:
+		failing = false
+		s := &session{node: n, raw: c}
+		s.ctx, s.cancel = context.WithCancel(n.ctx)
+		if !n.visitors.admit(s) {
+			s.cancel()
 			c.Close()
+			continue
 		}
+		n.sessions.Go(func() {
+			defer n.visitors.leave(s)
+			defer s.cancel()
+			s.run()
+		})
 	}
 }
 
 // session is one connection, with services of its own: that is how a handler knows whose caller has
 // left.
 type session struct {
-	node  *Node
-	ctx   context.Context // ends when the connection or the node does
-	slots chan struct{}
+	node   *Node
+	raw    net.Conn
+	ctx    context.Context // ends when the connection or the node does
+	cancel context.CancelFunc
+	visit
 }
 
-func (n *Node) session(raw net.Conn) {
-	if tcp, ok := raw.(*net.TCPConn); ok {
+func (s *session) addr() string { return s.raw.RemoteAddr().String() }
+
+// run serves the connection until it ends.
+func (s *session) run() {
+	n := s.node
+	if tcp, ok := s.raw.(*net.TCPConn); ok {
 		// A machine that vanishes says no goodbye. Its requests should not wait for hours.
 		err := tcp.SetKeepAliveConfig(net.KeepAliveConfig{
 			Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 5,
 		})
 		if err != nil {
-			n.log.Warn("setting keep-alive", "err", err)
+			n.log.Warn("setting keep-alive", "addr", s.addr(), "err", err)
 		}
 	}
-	ctx, cancel := context.WithCancel(n.ctx)
-	defer cancel()
-	context.AfterFunc(ctx, func() { raw.Close() })
-	s := &session{n, ctx, make(chan struct{}, maxRequests)}
+	context.AfterFunc(s.ctx, func() { s.raw.Close() })
+	c, names, err := welcome(s.ctx, s.raw, n.config.TLS)
+	if err != nil {
+		if s.ctx.Err() == nil && !s.draining.Load() {
+			n.blames.add(noHandshake, 0, s.addr(), err)
+		}
+		return
+	}
+	s.names = names
 	server := rpc.NewServer()
 	for name, service := range map[string]any{"Raft": raftService{s}, "Lock": lockService{s}} {
 		if err := server.RegisterName(name, service); err != nil {
 			panic("rpc: " + err.Error())
 		}
 	}
-	server.ServeConn(newConn(raw, n.config.ElectionTimeout, cancel)) // returns after its handlers
-}
-
-// begin counts a request in, unless there are too many. The caller calls end.
-func (s *session) begin() bool {
-	select {
-	case s.slots <- struct{}{}:
-		return true
-	default:
-		return false
+	framed := newConn(c, n.config.ElectionTimeout, s.broken)
+	server.ServeCodec(newCodec(framed)) // returns after its handlers
+	if err := framed.mistake(s.spoke); err != nil {
+		n.blames.add(notARequest, 0, s.addr(), err)
 	}
 }
 
-func (s *session) end() { <-s.slots }
+// broken is called when nothing can be read any more, or written. While the node stops, the former
+// is its own doing, and the last answers are still to be written.
+func (s *session) broken() {
+	if !s.draining.Load() {
+		s.cancel()
+	}
+}
+
+func (s *session) begin(waits bool) bool { return s.node.visitors.begin(s, waits) }
+func (s *session) end(waited bool)       { s.node.visitors.end(s, waited) }
 
 // raftService is Raft's RPCs, as another server calls them.
 type raftService struct{ *session }
@@ -133,29 +162,31 @@ func (r raftService) AppendEntries(a *AppendEntriesArgs, y *AppendEntriesReply) 
 }
 
 func (r raftService) header(m raft.Message) Header {
-	return Header{r.node.config.Cluster, m.From, m.To, m.Term}
+	return Header{r.node.config.Cluster, m.From, m.To, m.Term, 0}
 }
 
 // receive hands a request to the core and waits for the reply, which comes when all that it says is
 // saved.
 func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 	n := r.node
-	if !r.begin() {
+	if !r.begin(false) {
 		return raft.Message{}, false
 	}
-	defer r.end()
+	defer r.end(false)
 	m, call, reply := h.message(body), n.calls.Add(1), make(chan raft.Message, 1)
 	m.Call = call
 	entered := n.enter(r.ctx, n.fromPeers, func() {
-		err := n.checkCluster(h)
+		err := r.check(h)
 		if err == nil {
 			err = n.replica.Receive(m)
 		}
 		if err != nil {
-			n.blame(h.From, err)
+			n.blameFor(h, r.addr(), err)
 			close(reply)
 			return
 		}
+		n.witness.received(m, h.Call)
+		n.listen(h, r.session)
 		n.requesters[call] = reply
 	})
 	if !entered {
@@ -163,6 +194,9 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 	}
 	select {
 	case m, ok := <-reply:
+		if ok {
+			n.visitors.recognise(r.session)
+		}
 		return m, ok
 	case <-r.ctx.Done():
 		n.enter(n.ctx, n.fromPeers, func() { delete(n.requesters, call) })
@@ -170,23 +204,13 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 	}
 }
 
-func (n *Node) checkCluster(h Header) error {
-	if h.Cluster == n.config.Cluster {
-		return nil
+// check refuses what the core cannot know to be wrong.
+func (r raftService) check(h Header) error {
+	if h.Cluster != r.node.config.Cluster {
+		return fmt.Errorf("%w: it is from server %d of another cluster", raft.ErrMalformed, h.From)
 	}
-	return fmt.Errorf("%w: it is from server %d of another cluster", raft.ErrMalformed, h.From)
-}
-
-// blame logs that a peer has sent what no correct peer sends, once for each, and once for all
-// strangers together: a log must not grow as fast as someone likes. The loop calls it.
-func (n *Node) blame(from raft.ServerID, err error) {
-	id := from
-	if n.peers[id] == nil {
-		id = 0
+	if !r.maySpeakAs(h.From) {
+		return fmt.Errorf("%w: server %d, the certificate is for %q", errWrongName, h.From, r.names)
 	}
-	if !n.blamed[id] {
-		n.blamed[id] = true
-		n.log.Warn("refused a message; more from there are not logged",
-			"from", uint64(from), "err", err)
-	}
+	return nil
 }

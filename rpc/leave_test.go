@@ -1,0 +1,141 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ticketing/fsm"
+	"ticketing/raft"
+)
+
+// H02: a client leaves when its Grant is on the way to the disks. The leader hears of it in that
+// moment, although its handler waits, and releases what is granted as soon as it is, by its token.
+// One who waits behind has the lock when that is committed: one commit after the ghost got it.
+func TestAGhostIsReleasedAfterOneCommit(t *testing.T) {
+	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		a, b, ghosts := c.client(t, "A"), c.client(t, "B"), 0
+		for left := time.Duration(0); left < slowSync; left += time.Millisecond {
+			key := fmt.Sprint("key ", left)
+			first := lock(t, a, key, time.Minute)
+			ghost := c.raw("ghost", leader)
+			args := &AcquireArgs{Client: 7, Seq: 1, Attempt: 1, Key: key, LeaseMS: 3600_000}
+			ghost.Go("Lock.Acquire", args, new(AcquireReply), nil)
+			synctest.Wait()
+			start := time.Now()
+			time.AfterFunc(time.Millisecond, func() { unlock(t, first) })
+			time.AfterFunc(time.Millisecond+left, func() { // by then the Grant is in the log
+				synctest.Wait()
+				before := callers(c.nodes[leader])
+				ghost.Close()
+				synctest.Wait()
+				if now := callers(c.nodes[leader]); now != before-1 {
+					t.Errorf("%d waited at the leader, and with the ghost gone %d", before, now)
+				}
+			})
+			next := lock(t, b, key, time.Minute)
+			if took := time.Since(start); took != time.Millisecond+2*slowSync {
+				t.Errorf("behind a ghost that left after %v B has the lock after %v", left, took)
+			}
+			if k := c.released(leader, key, next.Token()-1); k == 1 {
+				ghosts++
+			} else {
+				t.Errorf("the log has %d Releases of the ghost's token %d", k, next.Token()-1)
+			}
+		}
+		if ghosts == 0 {
+			t.Error("no ghost was there")
+		}
+	})
+}
+
+// released counts the Releases of a tenure in a server's log, and any that names no token.
+func (c *cluster) released(id raft.ServerID, key string, token fsm.Token) int {
+	count, _ := look(c.nodes[id], func(r *fsm.Replica) (count int) {
+		for _, e := range r.Core().Entries(1, r.Core().Status().LastIndex) {
+			d, err := fsm.Decode(e.Command)
+			if err != nil || d.Kind != fsm.Release || d.Key != key {
+				continue
+			}
+			if d.Token == token || d.Token == 0 {
+				count++
+			}
+		}
+		return count
+	})
+	return count
+}
+
+// H06: a call is given up, and its answer comes when the next call is on its way. What is asked for
+// changes between the two, so that an answer of the first, or a part of it, would show. The race
+// detector sees what does not.
+func TestAnAnswerThatComesLateIsNotTakenForAnother(t *testing.T) {
+	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		a, b := c.client(t, "A"), c.client(t, "B")
+		slow := [2]string{name(leader), "A"}
+		for i := range 20 {
+			key := fmt.Sprint("key ", i)
+			held := lock(t, b, key, time.Hour)
+			if _, is, err := a.Get(within(t), key); err != nil || !is {
+				t.Errorf("at first: %v, %v", is, err)
+			}
+			c.net.set(func(w *wire) { w.delay = replyTimeout + time.Second }, slow)
+			time.AfterFunc(replyTimeout/2, func() { unlock(t, held) })
+			time.AfterFunc(replyTimeout+time.Second/2, func() {
+				c.net.set(func(w *wire) { w.delay = 0 }, slow)
+			})
+			start := time.Now()
+			info, is, err := a.Get(within(t), key)
+			if err != nil || is || info != (Info{}) {
+				t.Errorf("got %+v, %v, %v of a lock that was given back", info, is, err)
+			}
+			if took := time.Since(start); took < replyTimeout {
+				t.Errorf("the answer came after %v, in time", took)
+			}
+		}
+		if _, late := c.net.counts(name(leader), "A"); late < 20 {
+			t.Errorf("%d answers came late", late)
+		}
+	})
+}
+
+// A client that was left without an answer does not ask the same server again for ever: it accepts
+// connections, as the system does for a process that was stopped, and never answers.
+func TestAClientTurnsAwayFromALeaderThatIsSilent(t *testing.T) {
+	inBubble(t, slowSync, func(t *testing.T, c *cluster, old raft.ServerID) {
+		k := c.client(t, "A")
+		unlock(t, lock(t, k, "door", c.lease()))
+		for _, other := range others(old) { // it does not run, so it asks nobody
+			c.net.set(func(w *wire) { w.refused = true }, [2]string{name(old), other})
+		}
+		defer c.net.stop(name(old), append(others(old), "A")...).Close()
+		unknown := 0
+		for range 20 {
+			l, err := k.Lock(within(t), "door", c.lease())
+			if err == nil {
+				unlock(t, l)
+				continue
+			}
+			if unknown++; !errors.Is(err, ErrUnknownOutcome) {
+				t.Error(err)
+			}
+		}
+		if unknown == 0 || unknown > 2 {
+			t.Errorf("%d of 20 have asked the silent server", unknown)
+		}
+	})
+}
+
+// A Lock whose connection breaks when the Grant may be on its way says so, and does not ask again.
+func TestABreakLeavesTheOutcomeUnknown(t *testing.T) {
+	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		k := c.client(t, "A")
+		unlock(t, lock(t, k, "door", time.Minute))
+		time.AfterFunc(slowSync/2, func() { c.nodes[leader].cancel() })
+		if _, err := k.Lock(within(t), "door", time.Minute); !errors.Is(err, ErrUnknownOutcome) {
+			t.Errorf("it returned %v", err)
+		}
+	})
+}
