@@ -3,109 +3,203 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
-	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
-	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"ticketing/raft"
 	"ticketing/rpc"
 )
 
-func TestDevIsAClusterThatGivesLocks(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	ctx, stop := context.WithTimeout(context.Background(), 60*time.Second)
-	defer stop()
-	r, w := io.Pipe()
-	ended := make(chan int)
-	go func() { ended <- run(ctx, []string{"-dev"}, w, io.Discard) }()
-	text := make([]byte, 4096)
-	n, err := r.Read(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	paste := regexp.MustCompile(`lockctl lock -addrs (\S+) demo`).FindSubmatch(text[:n])
-	if paste == nil {
-		t.Fatalf("no line to paste in %q", text[:n])
-	}
-	client, err := rpc.Dial(ctx, strings.Split(string(paste[1]), ","), rpc.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := client.Lock(ctx, "door", time.Minute)
-	if err != nil || l.Token() == 0 {
-		t.Fatalf("%+v, %v", l, err)
-	}
-	client.Close()
-	stop()
-	if code := <-ended; code != 0 {
-		t.Errorf("it exits with %d", code)
-	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("it leaves %v behind, %v", left, err)
+// TestMain lets this program be lockd, for tests that need a process of their own.
+func TestMain(m *testing.M) {
+	switch os.Getenv("LOCKD_TEST_AS") {
+	case "lockd":
+		main()
+	case "one that does not stop":
+		ctx := untilSignal()
+		fmt.Println("it runs")
+		<-ctx.Done()
+		fmt.Println("a signal")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	default:
+		os.Exit(m.Run())
 	}
 }
 
-func TestWrongUsageSaysWhatToDo(t *testing.T) {
-	const peers = "-peers=1=127.0.0.1:1,2=127.0.0.1:2"
-	for _, c := range []struct{ args, want string }{
-		{"", "-id, -peers and -dir are needed"},
-		{"-dev -id 1", "-dev chooses"},
-		{"-dev x", "unexpected argument"},
-		{"-id 3 -dir d " + peers, "not among -peers"},
-		{"-id 1 -dir d -peers x", "not ID=HOST:PORT"},
-		{"-id 1 -dir d -peers 0=a:1", "an ID from 1"},
-		{"-id 1 -dir d -peers 1=a:1,1=b:1", "twice"},
-		{"-id 1 -dir d -peers 1=a", "missing port"},
-		{"-id 1 -dir d -listen 0.0.0.0:0 " + peers, "-insecure"},
-		{"-id 1 -dir d -listen :0 " + peers, "-insecure"},
-	} {
-		var stderr bytes.Buffer
-		code := run(t.Context(), strings.Fields(c.args), io.Discard, &stderr)
-		if code != 2 || !strings.Contains(stderr.String(), c.want) {
-			t.Errorf("lockd %s exits with %d and says %q", c.args, code, stderr.String())
+// output is what a program writes while a test waits for it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more *sync.Cond
+}
+
+func newOutput() *output {
+	o := &output{}
+	o.more = sync.NewCond(&o.mu)
+	return o
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.more.Broadcast()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// await waits until a text was written.
+func (o *output) await(t *testing.T, text string) {
+	t.Helper()
+	late := false
+	timer := time.AfterFunc(20*time.Second, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		late = true
+		o.more.Broadcast()
+	})
+	defer timer.Stop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !strings.Contains(o.text.String(), text) {
+		if late {
+			t.Fatalf("nobody has written %q but\n%s", text, o.text.String())
 		}
+		o.more.Wait()
 	}
 }
 
-func TestADirectoryOfAnotherServerIsRefused(t *testing.T) {
-	dir, addrs := t.TempDir(), map[raft.ServerID]string{1: "127.0.0.1:1", 2: "127.0.0.1:2"}
-	o := options{cluster: "a", election: 50 * time.Millisecond, heartbeat: 10 * time.Millisecond}
-	start := func(o options, id raft.ServerID, addrs map[raft.ServerID]string) (*rpc.Node, error) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+// program is lockd as it runs in this process.
+type program struct {
+	stdout, stderr *output
+	cancel         context.CancelFunc
+	ended          chan struct{}
+	code           int // valid once ended is closed
+}
+
+func start(t *testing.T, args ...string) *program {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &program{newOutput(), newOutput(), cancel, make(chan struct{}), -1}
+	go func() {
+		defer close(p.ended)
+		p.code = run(ctx, args, p.stdout, p.stderr)
+	}()
+	t.Cleanup(func() { p.stop(t) })
+	return p
+}
+
+// end waits for the exit code.
+func (p *program) end(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+		return p.code
+	case <-time.After(20 * time.Second):
+		t.Fatalf("it does not end:\n%s", p.stderr)
+		return -1
+	}
+}
+
+// stop stops it as a signal does.
+func (p *program) stop(t *testing.T) int {
+	t.Helper()
+	p.cancel()
+	return p.end(t)
+}
+
+// freeAddrs finds free ports on loopback, below those that systems give to outgoing connections.
+func freeAddrs(t *testing.T, n int) []string {
+	t.Helper()
+	var addrs []string
+	for tries := 0; len(addrs) < n; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(2000)))
+		if err == nil {
+			defer l.Close() // all at once, so that no port is found twice
+			addrs = append(addrs, l.Addr().String())
+		} else if tries > 100 {
 			t.Fatal(err)
 		}
-		return o.start(id, addrs, dir, l, slog.New(slog.DiscardHandler))
 	}
-	n, err := start(o, 1, map[raft.ServerID]string{1: addrs[1]}) // alone: it elects itself
+	return addrs
+}
+
+// peersOf lists servers 1, 2, … as -peers does.
+func peersOf(addrs []string) string {
+	var list []string
+	for i, addr := range addrs {
+		list = append(list, fmt.Sprintf("%d=%s", i+1, addr))
+	}
+	return strings.Join(list, ",")
+}
+
+// serve starts a server and waits until it listens.
+func serve(t *testing.T, id int, peers, dir string, more ...string) *program {
+	t.Helper()
+	args := []string{"-id", fmt.Sprint(id), "-peers", peers, "-dir", dir,
+		"-election", "100ms", "-heartbeat", "20ms"}
+	p := start(t, append(args, more...)...)
+	p.stderr.await(t, "msg=listening")
+	return p
+}
+
+func dial(t *testing.T, addrs ...string) *rpc.Client {
+	t.Helper()
+	client, err := rpc.Dial(t.Context(), addrs, rpc.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := rpc.Dial(t.Context(), []string{n.Addr()}, rpc.Options{})
+	t.Cleanup(client.Close)
+	return client
+}
+
+// lock takes a lock and returns its token.
+func lock(t *testing.T, client *rpc.Client, key string) uint64 {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	l, err := client.Lock(ctx, key, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	if _, err := client.Lock(t.Context(), "door", time.Minute); err != nil {
-		t.Fatal(err)
+	return uint64(l.Token())
+}
+
+// lockAfter takes a lock while leaders come and go, when what became of a request may be unknown.
+func lockAfter(t *testing.T, client *rpc.Client, before uint64) (token uint64) {
+	t.Helper()
+	tries := 0
+	eventually(t, "a lock is granted", func() bool {
+		tries++
+		l, err := client.TryLock(t.Context(), fmt.Sprintf("%d after %d", tries, before), time.Minute)
+		if err == nil {
+			token = uint64(l.Token())
+		}
+		return err == nil
+	})
+	if token <= before {
+		t.Errorf("token %d comes after %d", token, before)
 	}
-	if _, err := start(o, 1, addrs); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("a second process in the directory: %v", err)
-	}
-	if err := n.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	_, err = start(o, 2, addrs)
-	if err == nil || !strings.Contains(err.Error(), "belongs to server 1") {
-		t.Errorf("another server: %v", err)
-	}
-	o.cluster = "b"
-	if _, err := start(o, 1, addrs); err == nil || !strings.Contains(err.Error(), "belongs to") {
-		t.Errorf("another cluster: %v", err)
+	return token
+}
+
+// eventually asks again and again, of real processes.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !is(); <-again.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not so in time: %s", what)
+		}
 	}
 }
