@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,79 +19,107 @@ import (
 // lock runs a command while it holds a lock. A signal that comes before the lock is acquired means
 // that the command never starts; later ones are passed on to it.
 func (c *command) lock(ctx context.Context, k *rpc.Client) (int, error) {
-	l, err := c.acquire(ctx, k)
+	l, err := c.take(ctx, k)
 	if err != nil {
-		return exitNotAcquired, err
+		return 0, err
 	}
-	code, err := c.runHolding(ctx, l)
-	if err != nil && code == 0 {
-		code = exitFailed
+	code, overrun, err := c.runHolding(ctx, l)
+	lost, back := c.giveBack(ctx, l)
+	if lost || overrun {
+		err = &exitError{exitLost, cmdLost(c.key, code, lost, back)}
+		code = exitLost
+	} else if back != nil {
+		// The command was in time, so its code counts.
+		fmt.Fprintln(c.stderr, "lockctl:", back)
 	}
-	unlock, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
-	defer cancel()
-	if lost := l.Unlock(unlock); lost != nil && err == nil {
-		// The command's code is passed on all the same; whether it was alone is another question.
-		fmt.Fprintln(c.stderr, "lockctl: giving the lock back:", lost)
+	if c.json {
+		// Standard output is the command's.
+		return code, errors.Join(err, json.NewEncoder(c.stderr).Encode(struct {
+			record
+			Exit int  `json:"exit"`
+			Lost bool `json:"lost"`
+		}{c.record(l), code, lost || overrun}))
 	}
 	return code, err
 }
 
-// runHolding runs the command until it ends or the lock does.
-func (c *command) runHolding(ctx context.Context, l *rpc.Lock) (int, error) {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+func cmdLost(key string, code int, lost bool, back error) error {
+	if lost {
+		return fmt.Errorf("%w; the command has exited with %d", back, code)
+	}
+	return fmt.Errorf("the lease of %q ran out while the command ran; it was stopped in time, and "+
+		"has exited with %d", key, code)
+}
+
+// runHolding runs the command until it ends or the lock does. Overrun says that it was told to end,
+// as the lease was running out.
+func (c *command) runHolding(ctx context.Context, l *rpc.Lock) (code int, overrun bool, err error) {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, append(heeded(), syscall.SIGTSTP)...)
 	defer signal.Stop(signals)
 	if ctx.Err() != nil {
-		return exitNotAcquired, errors.New("a signal came before the command was started")
+		early := errors.New("a signal came before the command was started")
+		return 0, false, &exitError{c.conflict, early}
 	}
-	child := exec.Command(c.argv[0], c.argv[1:]...)
-	child.Stdin, child.Stdout, child.Stderr = os.Stdin, c.stdout, c.stderr
-	// They come last: of two values for a name the last counts, and this command may itself run
-	// under another lock.
-	child.Env = append(os.Environ(),
-		"LOCK_KEY="+c.key,
-		"LOCK_TOKEN="+strconv.FormatUint(uint64(l.Token()), 10),
-		"LOCK_LEASE_MS="+strconv.FormatInt(c.lease.Milliseconds(), 10))
-	if err := child.Start(); err != nil {
-		return exitFailed, err
+	p, err := start(c.argv, c.environment(l), []*os.File{c.stdin, c.stdout, c.stderr})
+	if err != nil {
+		return 0, false, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
+	defer p.close()
+	code, overrun = c.attend(p, l, signals)
+	return code, overrun, nil
+}
+
+// attend passes signals on to the command, and ends it by the deadline.
+func (c *command) attend(p *child, l *rpc.Lock, signals <-chan os.Signal) (code int, overrun bool) {
 	grace := min(c.lease/5, 10*time.Second)
 	warn := time.NewTimer(time.Until(l.Deadline()) - grace)
 	defer warn.Stop()
+	over := l.Done()
+	say := func(what string) { fmt.Fprintf(c.stderr, "lockctl: the lease of %q %s\n", c.key, what) }
 	for {
 		select {
-		case err := <-ended:
-			return exitCode(err)
+		case state := <-p.states:
+			if !state.Stopped() {
+				return exitCode(state), overrun
+			}
+			p.stopped(state.StopSignal())
 		case s := <-signals:
-			c.signal(child, s)
+			if s != syscall.SIGTSTP { // whoever stands still cannot keep the deadline
+				p.signal(s.(syscall.Signal))
+			}
+		case <-p.retry():
+			p.resume()
 		case <-warn.C:
-			fmt.Fprintln(c.stderr, "lockctl: the lease is running out, stopping the command")
-			c.signal(child, syscall.SIGTERM)
-		case <-l.Done():
-			c.signal(child, syscall.SIGKILL)
-			return exitCode(<-ended)
+			overrun = true
+			say("is running out; the command is told to end")
+			p.signal(syscall.SIGTERM)
+			p.signal(syscall.SIGCONT) // one that is stopped would not hear it
+		case <-over:
+			overrun, over = true, nil
+			say("is over; the command is killed")
+			p.signal(syscall.SIGKILL)
 		}
 	}
 }
 
-// signal sends the command a signal, unless it has ended in this moment.
-func (c *command) signal(child *exec.Cmd, s os.Signal) {
-	if err := child.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		fmt.Fprintf(c.stderr, "lockctl: sending %v to the command: %v\n", s, err)
-	}
+// environment is lockctl's own with what the command is to know about its lock. What an outer lock
+// has set there is dropped: of two values for a name, some programs take the first.
+func (c *command) environment(l *rpc.Lock) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == "LOCK_KEY" || name == "LOCK_TOKEN" || name == "LOCK_LEASE_MS"
+	})
+	return append(env,
+		"LOCK_KEY="+c.key,
+		"LOCK_TOKEN="+strconv.FormatUint(uint64(l.Token()), 10),
+		"LOCK_LEASE_MS="+strconv.FormatInt(c.leaseMS(), 10))
 }
 
-// exitCode passes on how the command has ended. One that a signal has ended has the code that a
-// shell would give it.
-func exitCode(err error) (int, error) {
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return 0, err
+// exitCode passes on how the command has ended, as a shell would.
+func exitCode(state syscall.WaitStatus) int {
+	if state.Signaled() {
+		return exitSignalled + int(state.Signal())
 	}
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), nil
-	}
-	return exit.ExitCode(), nil
+	return state.ExitStatus()
 }

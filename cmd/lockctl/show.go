@@ -3,95 +3,146 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"io"
+	"text/tabwriter"
 	"time"
 
 	"ticketing/fsm"
+	"ticketing/raft"
 	"ticketing/rpc"
 )
 
-// lockRecord is a lock as JSON. The token is a string: many programs read JSON's numbers as
+// record is a lock as JSON. The token is a string: many programs read JSON's numbers as
 // floating-point ones, which do not hold all tokens.
-type lockRecord struct {
+type record struct {
 	Key     string    `json:"key"`
 	Token   fsm.Token `json:"token,string"`
 	Owner   string    `json:"owner,omitempty"`
-	LeaseMS int64     `json:"lease_ms"`
+	LeaseMS int64     `json:"lease_ms,omitempty"`
 }
 
-func lockJSON(key string, token fsm.Token, owner string, lease time.Duration) lockRecord {
-	return lockRecord{key, token, owner, lease.Milliseconds()}
+func (c *command) record(l *rpc.Lock) record {
+	return record{l.Key(), l.Token(), c.owner, c.leaseMS()}
 }
 
-func infoJSON(i rpc.Info) lockRecord {
-	return lockRecord{i.Key, i.Token, i.Owner, int64(i.LeaseMS)}
+// leaseMS is the lease as the service has it: in milliseconds, rounded up.
+func (c *command) leaseMS() int64 {
+	return int64((c.lease + time.Millisecond - 1) / time.Millisecond)
 }
 
-func infoText(i rpc.Info) string {
-	return fmt.Sprintf("%-20s token %-8d lease %-10v owner %q", i.Key, i.Token,
-		time.Duration(i.LeaseMS)*time.Millisecond, i.Owner)
+func recordOf(i rpc.Info) record { return record{i.Key, i.Token, i.Owner, int64(i.LeaseMS)} }
+
+func leaseOf(i rpc.Info) time.Duration { return time.Duration(i.LeaseMS) * time.Millisecond }
+
+// source is where an answer comes from that is one server's own.
+type source struct {
+	From    string     `json:"from,omitempty"`
+	Applied raft.Index `json:"applied,omitempty"` // the index up to which that server has applied
+}
+
+func (s source) write(w io.Writer) error {
+	if s.From == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nThis is what %s has applied, up to index %d. It may be stale.\n",
+		s.From, s.Applied)
+	return err
 }
 
 func (c *command) get(ctx context.Context, k *rpc.Client) (int, error) {
-	info, held, err := k.Get(ctx, c.key)
+	var info rpc.Info
+	var held bool
+	var from source
+	var err error
+	if c.at == "" {
+		info, held, err = k.Get(ctx, c.key)
+	} else {
+		from.From = c.at
+		info, held, from.Applied, err = k.GetLocal(ctx, c.at, c.key)
+	}
 	if err != nil {
 		return 0, err
 	}
-	if !held {
-		return exitFailed, c.print(map[string]any{"key": c.key, "held": false}, "not held")
+	value := struct {
+		Held bool   `json:"held"`
+		Key  string `json:"key"`
+		*record
+		source
+	}{Held: held, Key: c.key, source: from}
+	if held {
+		r := recordOf(info)
+		value.record = &r
 	}
-	return 0, c.print(infoJSON(info), infoText(info))
+	code, locks := exitFailed, []rpc.Info{}
+	if held {
+		code, locks = 0, []rpc.Info{info}
+	}
+	return code, c.print(value, func(w io.Writer) error {
+		return writeLocks(w, locks, "not held", from)
+	})
 }
 
-func (c *command) list(ctx context.Context, k *rpc.Client) error {
-	all, err := k.List(ctx)
+func (c *command) list(ctx context.Context, k *rpc.Client) (int, error) {
+	var all []rpc.Info
+	var from source
+	var err error
+	if c.at == "" {
+		all, err = k.List(ctx)
+	} else {
+		from.From = c.at
+		all, from.Applied, err = k.ListLocal(ctx, c.at)
+	}
 	if err != nil {
+		return 0, err
+	}
+	value := struct {
+		Locks []record `json:"locks"`
+		source
+	}{[]record{}, from}
+	for _, i := range all {
+		value.Locks = append(value.Locks, recordOf(i))
+	}
+	return 0, c.print(value, func(w io.Writer) error {
+		return writeLocks(w, all, "no locks", from)
+	})
+}
+
+// writeLocks writes a table, or what stands for an empty one.
+func writeLocks(w io.Writer, locks []rpc.Info, empty string, from source) error {
+	t := newTable(w)
+	if len(locks) == 0 {
+		t.row(empty)
+	} else {
+		t.row("KEY", "TOKEN", "LEASE", "OWNER")
+	}
+	for _, i := range locks {
+		t.row(i.Key, i.Token, leaseOf(i), orDash(i.Owner))
+	}
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	records, lines := []lockRecord{}, []string{}
-	for _, i := range all {
-		records, lines = append(records, infoJSON(i)), append(lines, infoText(i))
-	}
-	if len(all) == 0 {
-		lines = append(lines, "no locks")
-	}
-	return c.print(records, strings.Join(lines, "\n"))
+	return from.write(w)
 }
 
-type statusRecord struct {
-	Addr    string    `json:"addr"`
-	Error   string    `json:"error,omitempty"`
-	ID      uint64    `json:"id,omitempty"`
-	Role    string    `json:"role,omitempty"`
-	Term    uint64    `json:"term,omitempty"`
-	Leader  string    `json:"leader,omitempty"`
-	Commit  uint64    `json:"commit"`
-	Applied uint64    `json:"applied"`
-	Last    uint64    `json:"last"`
-	Held    int       `json:"held"`
-	Tokens  fsm.Token `json:"last_token,string"`
-	Hash    string    `json:"table,omitempty"`
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
 }
 
-// status asks all servers, and fails if one of them does not answer.
-func (c *command) status(ctx context.Context, k *rpc.Client, addrs []string) error {
-	var failed error
-	for _, addr := range addrs {
-		s, err := k.Status(ctx, addr)
-		r, text := statusRecord{Addr: addr}, addr+"  "+s.String()
-		if err != nil {
-			failed = fmt.Errorf("a server does not answer: %w", err)
-			r.Error, text = err.Error(), addr+"  does not answer"
-		} else {
-			r = statusRecord{
-				Addr: addr, ID: uint64(s.ID), Role: s.Role, Term: uint64(s.Term), Leader: s.Leader,
-				Commit: uint64(s.Commit), Applied: uint64(s.Applied), Last: uint64(s.Last),
-				Held: s.Held, Tokens: s.Tokens, Hash: fmt.Sprintf("%016x", s.Hash),
-			}
+// table aligns columns.
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+// row adds a row. The writer keeps it until Flush, which tells of errors.
+func (t table) row(cells ...any) {
+	for i, cell := range cells {
+		if i > 0 {
+			fmt.Fprint(t, "\t")
 		}
-		if err := c.print(r, text); err != nil {
-			return err
-		}
+		fmt.Fprint(t, cell)
 	}
-	return failed
+	fmt.Fprintln(t)
 }

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"ticketing/rpc"
+)
+
+// The -dev cluster's.
+const defaultAddrs = "127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003"
+
+const usage = `lockctl takes and gives back locks of a lock service.
+
+  lockctl lock KEY -- COMMAND ARGS…       run a command under a lock
+  lockctl acquire KEY                     hold a lock until a signal comes
+  lockctl release KEY -token N | -force   end a lock that is held
+  lockctl get KEY                         who holds it
+  lockctl list                            all locks that are held
+  lockctl status                          how each server is
+
+Flags stand before or behind the KEY.
+  -lease D             lock, acquire: the lock ends after this time (10s)
+  -try, -wait D        lock, acquire: do not wait, or no longer than this
+  -addrs HOST:PORT,…   servers; some suffice (LOCKCTL_ADDRS, else lockd -dev's)
+  -at HOST:PORT        ask this server alone, whether it leads or not
+  -timeout D           how long to look for a server and wait for it (5s)
+  -json                print JSON, with tokens as strings
+  -tls-cert FILE -tls-key FILE -tls-ca FILE   speak TLS
+lockctl lock -h, and so on, tells the rest.
+
+Exit codes:
+    0  it is done                          70  the lock was lost: its lease ran
+    1  it is not, or not held                  out while it was needed
+    2  the command line is wrong           75  the lock was not acquired
+lock exits as its command does, with 128+N if signal N has ended that, and with
+126 or 127 if it cannot be started or is not there.
+`
+
+var errUsage = errors.New("wrong usage")
+
+// command is a command line.
+type command struct {
+	key  string
+	argv []string // what follows --
+	help string   // what to print for -h
+
+	addrs, at, owner          string
+	certFile, keyFile, caFile string // for TLS
+	lease, wait, timeout      time.Duration
+	token                     uint64
+	conflict                  int
+	try, force, json          bool
+
+	stdin, stdout, stderr *os.File
+}
+
+// subcommand is what lockctl can do.
+type subcommand struct {
+	name, form, about string
+	holds             bool // it takes a lock, and keeps it for longer than -timeout
+	flags             func(*command, *flag.FlagSet)
+	run               func(*command, context.Context, *rpc.Client) (int, error)
+}
+
+func subcommands() []subcommand {
+	return []subcommand{{
+		name: "lock", form: "KEY [FLAGS] -- COMMAND ARGS…", holds: true,
+		flags: holdFlags, run: (*command).lock,
+		about: `lock waits for a lock and runs a command while it holds it. The command
+finds LOCK_KEY, LOCK_TOKEN and LOCK_LEASE_MS in its environment. What the lock
+protects should refuse a token that is smaller than one it has seen.
+
+The command must be done within the lease. When a fifth of that is left, at
+most 10s, its process group gets SIGTERM, and SIGKILL when the lease is over;
+lockctl then exits with 70. It passes INT, TERM, HUP and QUIT on to the group;
+one that comes before the command was started means that it never is. The
+command can read from the terminal. Ctrl-Z does nothing: the lease runs on.`,
+	}, {
+		name: "acquire", form: "KEY [FLAGS]", holds: true,
+		flags: holdFlags, run: (*command).acquire,
+		about: `acquire waits for a lock, prints its token, and holds it until it gets INT,
+TERM, HUP or QUIT. Then it gives the lock back and exits with 0. It exits with
+70 when the lease is over before.`,
+	}, {
+		name: "release", form: "KEY -token N | -force",
+		flags: func(c *command, f *flag.FlagSet) {
+			f.Uint64Var(&c.token, "token", 0, "release the lock with this `token`, and no other")
+			f.BoolVar(&c.force, "force", false, "release it whoever holds it, and say who that was")
+		},
+		run: (*command).release,
+		about: `release ends a lock. With -force it may be the lock of somebody who works under
+it at this moment. Only the token, looked at where the work is done, keeps two
+apart then.`,
+	}, {
+		name: "get", form: "KEY", run: (*command).get,
+		about: `get tells who holds a key, and exits with 1 if nobody does. The leader answers,
+or with -at that server, from its own table. Both may be stale, the first
+rarely.`,
+	}, {
+		name: "list", run: (*command).list,
+		about: `list shows all locks that are held. The leader answers, or with -at that
+server, from its own table. Both may be stale, the first rarely.`,
+	}, {
+		name: "status", run: (*command).status,
+		about: `status asks each server how it is, and what is left of each lease by its own
+count. It exits with 1 if one does not answer, or if two that have applied the
+same log have different tables, which must never be.`,
+	}}
+}
+
+func holdFlags(c *command, f *flag.FlagSet) {
+	f.DurationVar(&c.lease, "lease", 10*time.Second, "the lock ends by itself after this `time`")
+	f.DurationVar(&c.wait, "wait", 0, "wait for this `time` at most, not for ever")
+	f.BoolVar(&c.try, "try", false, "do not wait if somebody holds it")
+	f.StringVar(&c.owner, "owner", "", "a `label` that others see")
+	f.IntVar(&c.conflict, "conflict-code", exitNotAcquired,
+		"exit with this `code` when the lock is not acquired")
+}
+
+func commonFlags(c *command, f *flag.FlagSet) {
+	c.addrs = defaultAddrs
+	if env := os.Getenv("LOCKCTL_ADDRS"); env != "" {
+		c.addrs = env
+	}
+	f.StringVar(&c.addrs, "addrs", c.addrs, "`HOST:PORT`,… of servers; some suffice")
+	f.StringVar(&c.at, "at", "", "ask the server at `HOST:PORT` alone")
+	f.DurationVar(&c.timeout, "timeout", 5*time.Second,
+		"the `time` to find a server and get its answer")
+	f.BoolVar(&c.json, "json", false, "print JSON, with tokens as strings")
+	f.StringVar(&c.certFile, "tls-cert", "", "the `file` of this client's certificate")
+	f.StringVar(&c.keyFile, "tls-key", "", "the `file` of its private key")
+	f.StringVar(&c.caFile, "tls-ca", "", "the `file` of the CA that signs the servers' certificates")
+}
+
+// parse reads a command line.
+func (c *command) parse(args []string) (subcommand, error) {
+	if len(args) == 0 {
+		return subcommand{}, fmt.Errorf("%w: no subcommand; see lockctl -h", errUsage)
+	}
+	switch args[0] {
+	case "-h", "-help", "--help", "help":
+		c.help = usage
+		return subcommand{}, flag.ErrHelp
+	}
+	all := subcommands()
+	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == args[0] })
+	if i < 0 {
+		return subcommand{}, fmt.Errorf("%w: no subcommand is called %q; see lockctl -h",
+			errUsage, args[0])
+	}
+	sub := all[i]
+	f := flag.NewFlagSet(sub.name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	if sub.flags != nil {
+		sub.flags(c, f)
+	}
+	commonFlags(c, f)
+	c.help = sub.help(f)
+	err := c.parseRest(sub, f, args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return sub, flag.ErrHelp
+	}
+	if err != nil {
+		return sub, fmt.Errorf("%w: %w; see lockctl %s -h", errUsage, err, sub.name)
+	}
+	return sub, nil
+}
+
+// parseRest reads what stands behind the subcommand. Flags may stand before and behind the key.
+func (c *command) parseRest(sub subcommand, f *flag.FlagSet, args []string) error {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, c.argv = args[:i], args[i+1:]
+	}
+	var words []string
+	for len(args) > 0 {
+		if err := f.Parse(args); err != nil {
+			return err
+		}
+		if args = f.Args(); len(args) > 0 {
+			words, args = append(words, args[0]), args[1:]
+		}
+	}
+	keys := 0
+	if strings.HasPrefix(sub.form, "KEY") {
+		keys = 1
+	}
+	if len(words) != keys {
+		return fmt.Errorf("%s takes %d key, not %q", sub.name, keys, words)
+	}
+	if keys == 1 {
+		c.key = words[0]
+	}
+	waits := false
+	f.Visit(func(f *flag.Flag) { waits = waits || f.Name == "wait" })
+	return c.check(sub, waits)
+}
+
+// check finds what does not go together.
+func (c *command) check(sub subcommand, waits bool) error {
+	switch {
+	case sub.name == "lock" && len(c.argv) == 0:
+		return errors.New("lock needs -- and a command; to hold a lock without one, use acquire")
+	case sub.name != "lock" && len(c.argv) > 0:
+		return errors.New("only lock takes a command")
+	case sub.name == "release" && (c.token == 0) != c.force:
+		return errors.New("release needs either the -token that acquire has printed or -force")
+	case c.try && waits:
+		return errors.New("-try and -wait exclude each other")
+	case waits && c.wait <= 0:
+		return errors.New("-wait must be more than 0; not to wait is -try")
+	case c.timeout <= 0:
+		return errors.New("-timeout must be more than 0")
+	case c.conflict < 0 || c.conflict > 255:
+		return errors.New("-conflict-code must be from 0 to 255")
+	case (c.certFile == "") != (c.keyFile == "") || (c.certFile == "") != (c.caFile == ""):
+		return errors.New("-tls-cert, -tls-key and -tls-ca go together")
+	}
+	return nil
+}
+
+// help describes a subcommand and its flags, a line each.
+func (s subcommand) help(f *flag.FlagSet) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lockctl %s %s\n\n%s\n\n", s.name, s.form, s.about)
+	f.VisitAll(func(f *flag.Flag) {
+		name, about := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" &&
+			f.Name != "addrs" {
+			about += " (" + f.DefValue + ")"
+		}
+		fmt.Fprintf(&b, "  %-21s %s\n", "-"+f.Name+" "+name, about)
+	})
+	return b.String()
+}
