@@ -1,0 +1,180 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"ticketing/sim"
+)
+
+// plan is what a scenario sets up, as far as real processes can be set up so.
+type plan struct {
+	n                   int
+	election, heartbeat time.Duration
+	without             []string
+	onApplied           bool // pipeline=off
+	delays              []sim.SetNetwork
+	notes               []string // what is taken another way than it is written
+}
+
+// What the language says of a scenario that says nothing.
+const (
+	defaultNodes     = 3
+	defaultElection  = 150 * time.Millisecond
+	defaultHeartbeat = 50 * time.Millisecond
+	leastDelay       = 5 * time.Millisecond // on the way between two servers
+	mostDelay        = 20 * time.Millisecond
+)
+
+// refusal is a line that real processes cannot do.
+type refusal struct {
+	file    string
+	line    int
+	problem string
+}
+
+func (e *refusal) Error() string {
+	return fmt.Sprintf("%s:%d: cannot be done on real processes: %s", e.file, e.line, e.problem)
+}
+
+// prepare reads the set-up, and looks for lines that real processes cannot do. It returns a
+// *refusal at the first, before anything is started.
+func prepare(s *sim.Scenario) (*plan, error) {
+	all := sim.LinkSpec{DelaySet: true, DelayMin: leastDelay, DelayMax: mostDelay}
+	p := &plan{
+		n: defaultNodes, election: defaultElection, heartbeat: defaultHeartbeat,
+		delays: []sim.SetNetwork{{LinkSpec: all}},
+	}
+	for _, line := range s.Lines {
+		if problem := p.line(line.Command); problem != "" {
+			return nil, &refusal{cmp.Or(s.File, s.Name+".txt"), line.No, problem}
+		}
+	}
+	slices.Sort(p.without)
+	p.without = slices.Compact(p.without)
+	return p, nil
+}
+
+func (p *plan) note(format string, args ...any) {
+	p.notes = append(p.notes, fmt.Sprintf(format, args...))
+}
+
+// line takes a set-up line in, and says what is wrong with any line.
+func (p *plan) line(command sim.Command) string {
+	switch c := command.(type) {
+	case sim.SetManual:
+		return "manual: messages and timers do not wait for a line to let them go"
+	case sim.SetNodes:
+		p.n = c.N
+	case sim.SetSeed:
+		p.note("seed %d decides nothing here: no two runs are alike", c.Seed)
+	case sim.SetConfig:
+		return p.config(c)
+	case sim.SetWithout:
+		p.without = append(p.without, c.Rules...)
+	case sim.SetNode:
+		return "node: a server starts with an empty disk, and what is on it later is its own doing"
+	case sim.SetNetwork:
+		return p.network(c)
+	case sim.SetClock:
+		return "clock: the processes share this machine's clock, and it is not set"
+	case sim.SetDisk:
+		return "disk: the files are this machine's, and they work"
+	case sim.Until:
+		return refuseCond(c.Cond)
+	case sim.Expect:
+		return refuseCond(c.Cond)
+	case sim.At:
+		return p.line(c.Command)
+	default:
+		return refuseEvent(command)
+	}
+	return ""
+}
+
+func (p *plan) config(c sim.SetConfig) string {
+	p.election = cmp.Or(c.Election, p.election)
+	p.heartbeat = cmp.Or(c.Heartbeat, p.heartbeat)
+	if c.Pipeline != nil {
+		p.onApplied = !*c.Pipeline
+	}
+	if c.Batch > 0 || c.Window > 0 {
+		return "config batch, window: a server's are fixed"
+	}
+	return ""
+}
+
+func (p *plan) network(c sim.SetNetwork) string {
+	if c.From != "" && (c.From.Node() == 0 && c.From != sim.Everyone ||
+		c.To.Node() == 0 && c.To != sim.Everyone) {
+		return "link: only links between servers have a delay"
+	}
+	p.note("%s: only the delay is taken, as a connection loses, doubles and overtakes nothing", c)
+	if c.DelaySet {
+		p.delays = append(p.delays, c)
+	}
+	return ""
+}
+
+func refuseEvent(command sim.Command) string {
+	switch c := command.(type) {
+	case sim.Deliver:
+		return c.Verb + ": messages are bytes in a connection, and none can be picked out"
+	case sim.Hold:
+		return refuseKind(c.Messages)
+	case sim.Crash:
+		if c.How != "" {
+			return "crash " + c.How + ": a killed process does not tear what is on the disk"
+		}
+	case sim.ReleaseLock:
+		if c.TokenSet && c.Token == 0 {
+			return "token=0: the client library sends no Release without a token"
+		}
+	case sim.ClientDo:
+		if c.Do == "retry" {
+			return "retry: the client library asks again by itself, as often as it thinks right"
+		}
+	}
+	return ""
+}
+
+// refuseKind refuses what picks out one kind of messages. Between a client and a server each
+// direction has only one kind.
+func refuseKind(m sim.Messages) string {
+	client := func(a sim.Actor) bool { return a != sim.Everyone && a != "" && a.Node() == 0 }
+	all := m.Kind == "" || m.Kind == "request" && client(m.From) ||
+		m.Kind == "request-reply" && client(m.To)
+	if all {
+		return ""
+	}
+	return fmt.Sprintf("the kind %q: messages are bytes in a connection, and none can be picked out",
+		m.Kind)
+}
+
+func refuseCond(cond sim.Cond) string {
+	switch c := cond.(type) {
+	case sim.CondInFlight:
+		return "in-flight: nobody can look into a connection"
+	case sim.CondNode:
+		for _, f := range c.Fields {
+			if f.Key == "snapshot" {
+				return "snapshot: servers make none"
+			}
+		}
+	case sim.CondCount:
+		if !slices.Contains(counterNames(), c.Name) {
+			return "count " + c.Name + ": it cannot be counted from outside"
+		}
+	case sim.CondClient:
+		if c.State == "late" || c.State == "not-leader" {
+			return c.State + ": the client library does not say so, it asks again by itself"
+		}
+	case sim.CondViolated:
+		if !slices.Contains(invariantNames(), c.Invariant) {
+			return c.Invariant + ": the traces of real servers are not judged by it"
+		}
+	}
+	return ""
+}
