@@ -33,7 +33,7 @@ type Node struct {
 	peers   map[raft.ServerID]*peer
 	calls   atomic.Uint64 // the last name given to a call
 
-	visitors visitors
+	visitors *visitors
 	sessions sync.WaitGroup
 	blames   blames
 
@@ -101,7 +101,7 @@ func newNode(config Config, store Store, listener net.Listener) *Node {
 		callers:     map[uint64]caller{},
 		requesters:  map[uint64]chan raft.Message{},
 		voices:      map[raft.ServerID]*voice{},
-		visitors:    visitors{all: map[*session]bool{}},
+		visitors:    &visitors{all: map[*session]bool{}},
 	}
 	n.blames = blames{log: n.log, until: map[blame]time.Time{}}
 	for id, addr := range config.Addrs {

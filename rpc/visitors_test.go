@@ -320,8 +320,7 @@ func TestALackOfFilesClosesAnIdleConnection(t *testing.T) {
 		synctest.Wait()
 		ctx, stop := context.WithTimeout(n.open, 350*time.Millisecond) // some errors long
 		defer stop()
-		gone := &Node{open: ctx, log: n.log}
-		gone.visitors.all = n.visitors.all
+		gone := &Node{open: ctx, log: n.log, visitors: n.visitors}
 		if err := gone.accept(exhausted{}); err != nil {
 			t.Error(err)
 		}
