@@ -8,3 +8,6 @@ import "syscall"
 // Nothing here kills it when this one dies without Stop: a program that reads its standard input
 // can end at the end of it.
 func attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// standsStill does not wait here: a child that was sent SIGSTOP may go on for a moment.
+func standsStill(pid int) {}

@@ -53,8 +53,15 @@ func (c *Cluster) Signal(id raft.ServerID, signal syscall.Signal) error {
 	return p.signal(signal)
 }
 
-// Pause stops a server where it is, until Resume: its clock goes on, and it does not.
-func (c *Cluster) Pause(id raft.ServerID) error { return c.Signal(id, syscall.SIGSTOP) }
+// Pause stops a server where it is, until Resume: its clock goes on, and it does not. On Linux it
+// stands still when Pause returns.
+func (c *Cluster) Pause(id raft.ServerID) error {
+	if err := c.Signal(id, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	standsStill(c.process(id).group)
+	return nil
+}
 
 // Resume lets a paused server go on.
 func (c *Cluster) Resume(id raft.ServerID) error { return c.Signal(id, syscall.SIGCONT) }
