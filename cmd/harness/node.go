@@ -70,13 +70,14 @@ func runNode(args []string, stdin io.Reader, stderr io.Writer) error {
 }
 
 func serve(o nodeOptions, recorder *trace.Recorder, stdin io.Reader, log *slog.Logger) error {
+	// Before it is known to listen: from then on a signal must find it ready.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	n, err := o.start(recorder, log)
 	if err != nil {
 		return err
 	}
 	log.Info("listening", "node", o.id)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	gone := make(chan error, 1)
 	go func() { gone <- obey(n, stdin) }()
 	select {
