@@ -41,7 +41,7 @@ func (r *Replica) observeLeadership() {
 	if r.leader != nil && (!leads || s.Term != r.leader.term) {
 		r.resign(s.Leader)
 	}
-	if !leads || r.leader != nil {
+	if !leads || r.leader != nil || r.retired {
 		return
 	}
 	r.leader = &leadership{

@@ -141,14 +141,15 @@ type Output struct {
 // the table that its committed entries make, the leases in it, and the waiting requests. The
 // simulator and the server drive this same value.
 type Replica struct {
-	config Config
-	core   *raft.Core
-	now    raft.Time
-	table  Table
-	leases Leases
-	leader *leadership // nil unless this server leads
-	out    Output
-	failed error
+	config  Config
+	core    *raft.Core
+	now     raft.Time
+	table   Table
+	leases  Leases
+	leader  *leadership // nil unless this server leads
+	retired bool        // and never leads again
+	out     Output
+	failed  error
 }
 
 // New returns a replica that starts, or starts again, with what survived on its disk. Its table is
@@ -303,6 +304,7 @@ func (r *Replica) LeaseTimes(most int) ([]LeaseTime, bool) { return r.leases.Lef
 // Retire answers all who wait as if this server had been deposed: its driver is about to stop. The
 // driver gives it no more requests.
 func (r *Replica) Retire() {
+	r.retired = true
 	if r.leader != nil {
 		r.resign(0) // if anybody else leads, this server has not heard of it
 	}

@@ -164,11 +164,15 @@ func (w *wish) deadline(attempt uint32) time.Time {
 
 var errSilent = errors.New("the server does not answer any more")
 
-// ask puts the wish to one server and waits. Every third of the lease it sends the wish again, so
-// that the deadline of a lock that comes late does not count from when the waiting began. Each
-// attempt makes the server answer the one before; when two are unanswered, it is gone.
+// longestSilence is how long a waiter takes a server's word that it will be answered. Then it asks
+// again, whatever the lease: a server that stands still must not keep it for as long as that.
+const longestSilence = 3 * time.Second
+
+// ask puts the wish to one server and waits. Every third of the lease, at least, it sends the wish
+// again, so that the deadline of a lock that comes late does not count from when the waiting began.
+// Each attempt makes the server answer the one before; when two are unanswered, it is gone.
 func (w *wish) ask(ctx context.Context, c *Client, l *link) (y AcquireReply, sent bool, err error) {
-	again := time.NewTicker(max(w.lease/3, time.Millisecond))
+	again := time.NewTicker(min(max(w.lease/3, time.Millisecond), longestSilence))
 	defer again.Stop()
 	before, done := len(w.sentAt), make(chan *rpc.Call, 2)
 	w.send(l, done)

@@ -11,10 +11,14 @@ import (
 // maxMessage is the most bytes in one gob message: a full AppendEntries has a quarter of it.
 const maxMessage = 1 << 20
 
+// maxDefinitions is the most bytes in all definitions of types on one connection. gob keeps what it
+// makes of them, which is many times larger; this package's own take some 2 KB.
+const maxDefinitions = 8 << 10
+
 var errTooLong = errors.New("a message that is too long, or no gob at all")
 
 // conn is a connection that tells when it breaks, does not wait for ever for the other side to
-// read, and takes no message that is longer than maxMessage.
+// read, and takes no message that is longer than maxMessage, nor more than maxDefinitions.
 type conn struct {
 	net.Conn
 	patience time.Duration // for one Write
@@ -88,18 +92,22 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// frames follows the lengths that stand before gob's messages. A gob number below 128 is one byte;
-// a larger one is a byte that tells how many follow, negated, and those, the highest first.
+// frames follows the numbers that stand before gob's messages: a length, and then the id of a type,
+// which is negative in a message that defines a type. A gob number below 128 is one byte; a larger
+// one is a byte that tells how many follow, negated, and those, the highest first.
 type frames struct {
-	digits int // of a length, still to come
-	length uint64
-	rest   uint64 // of a message, still to come
+	inID    bool   // the number is the type's id
+	digits  int    // of the number, still to come
+	number  uint64 // so far
+	length  uint64 // of the message
+	rest    uint64 // of the message, still to come
+	defined uint64 // bytes of all definitions
 }
 
 // pass reports whether the bytes may go on to the decoder.
 func (f *frames) pass(b []byte) bool {
 	for len(b) > 0 {
-		if f.rest > 0 {
+		if f.rest > 0 && !f.inID {
 			n := min(f.rest, uint64(len(b)))
 			f.rest -= n
 			b = b[n:]
@@ -107,21 +115,38 @@ func (f *frames) pass(b []byte) bool {
 		}
 		next := b[0]
 		b = b[1:]
+		if f.inID {
+			f.rest--
+		}
 		switch {
 		case f.digits > 0:
 			f.digits--
-			f.length = f.length<<8 | uint64(next)
+			f.number = f.number<<8 | uint64(next)
 		case next < 128:
-			f.length = uint64(next)
+			f.number = uint64(next)
 		default:
-			f.digits, f.length = 256-int(next), 0
+			f.digits, f.number = 256-int(next), 0
 		}
-		if f.digits > 8 || f.digits == 0 && f.length > maxMessage {
+		if f.digits > 8 || f.inID && uint64(f.digits) > f.rest {
 			return false
 		}
-		if f.digits == 0 {
-			f.rest = f.length
+		if f.digits == 0 && !f.have() {
+			return false
 		}
 	}
 	return true
+}
+
+// have takes in a number that is complete.
+func (f *frames) have() bool {
+	if !f.inID {
+		f.length, f.rest = f.number, f.number
+		f.inID = f.rest > 0
+		return f.length <= maxMessage
+	}
+	f.inID = false
+	if negative := f.number&1 != 0; negative {
+		f.defined += f.length
+	}
+	return f.defined <= maxDefinitions
 }

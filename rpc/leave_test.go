@@ -51,6 +51,64 @@ func TestAGhostIsReleasedAfterOneCommit(t *testing.T) {
 	})
 }
 
+// The same while the disk is busy: its request still stands at the door when it leaves, and its
+// leaving comes in by another one.
+func TestARequestWhoseClientHasLeftIsNotLetIn(t *testing.T) {
+	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		n, busy := c.nodes[leader], make(chan *Lock)
+		a := c.client(t, "A")
+		go func() { busy <- lock(t, a, "other", time.Minute) }()
+		time.Sleep(slowSync / 4)
+		synctest.Wait()
+		if writes, _ := look(n, func(*fsm.Replica) int { return len(n.unfinished) }); writes == 0 {
+			t.Fatal("the disk is not busy")
+		}
+		ghost := c.raw("ghost", leader)
+		args := &AcquireArgs{Client: 7, Seq: 1, Attempt: 1, Key: "door", LeaseMS: 3600_000}
+		ghost.Go("Lock.Acquire", args, new(AcquireReply), nil)
+		synctest.Wait()
+		if len(n.fromClients) == 0 {
+			t.Fatal("the request does not stand at the door")
+		}
+		ghost.Close()
+		<-busy
+		time.Sleep(10 * slowSync)
+		held, _ := look(n, func(r *fsm.Replica) bool { _, held := r.Table().Holder("door"); return held })
+		if held {
+			t.Error("a client that has left holds the lock")
+		}
+	})
+}
+
+// It leaves in the very moment in which it is granted the lock: the answer is there, and nobody has
+// read it.
+func TestALockWhoseAnswerNobodyReadsIsGivenBack(t *testing.T) {
+	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		n := c.nodes[leader]
+		first := lock(t, c.client(t, "A"), "door", time.Minute)
+		answer := make(chan fsm.Reply, 1)
+		answer <- fsm.Reply{Result: fsm.Result{Kind: fsm.Granted, Token: first.Token()}}
+		n.enter(n.ctx, n.fromPeers, func() { n.abandon(fsm.Request{Call: 1 << 40, Key: "door"}, answer) })
+		time.Sleep(10 * slowSync)
+		held, _ := look(n, func(r *fsm.Replica) bool { _, held := r.Table().Holder("door"); return held })
+		if held || c.released(leader, "door", first.Token()) != 1 {
+			t.Error("the lock was not given back, with its token")
+		}
+	})
+}
+
+// What a peer has not been sent yet of heartbeats and requests for votes is worth nothing when there
+// is a newer one.
+func TestThePeerIsSentTheNewestHeartbeat(t *testing.T) {
+	p := newPeer(2, "")
+	for term := range raft.Term(5) {
+		p.enqueue(raft.Message{Term: term, Body: raft.AppendEntries{}})
+	}
+	if m, ok := p.next(t.Context()); !ok || m.Term != 4 || len(p.latest) > 0 {
+		t.Errorf("it is sent that of term %d, %v, and %d more", m.Term, ok, len(p.latest))
+	}
+}
+
 // released counts the Releases of a tenure in a server's log, and any that names no token.
 func (c *cluster) released(id raft.ServerID, key string, token fsm.Token) int {
 	count, _ := look(c.nodes[id], func(r *fsm.Replica) (count int) {

@@ -157,6 +157,9 @@ func (l lockService) request(q fsm.Request) (fsm.Reply, Status) {
 	q.Call = n.calls.Add(1)
 	q.Key, q.Owner = strings.Clone(q.Key), strings.Clone(q.Owner)
 	entered := n.enter(l.ctx, n.fromClients, func() {
+		if l.ctx.Err() != nil {
+			return // it has left, and its leaving may have come in by the other door before this
+		}
 		if n.retired {
 			reply <- fsm.Reply{Status: fsm.NotLeader, Leader: n.otherLeader()}
 			return
@@ -170,11 +173,14 @@ func (l lockService) request(q fsm.Request) (fsm.Reply, Status) {
 	}
 	select {
 	case r := <-reply:
-		return r, statusOf(r)
+		if l.ctx.Err() == nil {
+			return r, statusOf(r)
+		}
+		reply <- r // nobody will read it
 	case <-l.ctx.Done():
-		n.enter(n.ctx, n.fromPeers, func() { n.abandon(q, reply) })
-		return fsm.Reply{}, Unknown
 	}
+	n.enter(n.ctx, n.fromPeers, func() { n.abandon(q, reply) })
+	return fsm.Reply{}, Unknown
 }
 
 // abandon cancels a request whose caller has left. If it was granted the lock in this very moment,

@@ -163,9 +163,6 @@ func (n *Node) converse(p *peer, raw net.Conn) error {
 			client.Close()
 		}
 	}()
-	for len(p.appends) > 0 {
-		<-p.appends // from before the connection; raft has given it up long since
-	}
 	slots := make(chan struct{}, maxCalls)
 	for {
 		select {

@@ -1,13 +1,18 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/gob"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/rpc"
+	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,6 +218,10 @@ func TestMessagesThatAreTooLongDoNotPass(t *testing.T) {
 		{"the end of the numbers", long(1<<64 - 1), false},
 		{"a length of nine bytes", "\xf7", false},
 		{"one behind another", "\x01a" + long(maxMessage+1), false},
+		{"the most definitions", strings.Repeat("\x7f\x01"+body[:126], maxDefinitions/127) + "\x01a\x01x", true},
+		{"one definition more", strings.Repeat("\x7f\x01"+body[:126], maxDefinitions/127+1), false},
+		{"one with a long id", long(maxDefinitions+1) + "\xfe\x01\x01" + body[:100], false},
+		{"an id that is longer than its message", "\x02\xf8\x01\x01", false},
 	} {
 		for _, step := range []int{1, 7, 1 << 21} {
 			var f frames
@@ -225,6 +234,67 @@ func TestMessagesThatAreTooLongDoNotPass(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What this package's own messages define leaves room, and what a stranger defines has a bound: gob
+// makes of a megabyte of definitions what takes thirty.
+func TestDefinitionsOfTypesAreBounded(t *testing.T) {
+	var f frames
+	own := gob.NewEncoder(framed{&f})
+	for _, v := range []any{
+		&rpc.Request{}, &rpc.Response{}, &RequestVoteArgs{}, &RequestVoteReply{}, &AppendEntriesArgs{},
+		&AppendEntriesReply{}, &AcquireArgs{}, &AcquireReply{}, &ReleaseArgs{}, &ReleaseReply{},
+		&GetArgs{}, &GetReply{}, &ListArgs{}, &ListReply{}, &StatusArgs{}, &StatusReply{},
+	} {
+		if err := own.Encode(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.defined == 0 || f.defined > maxDefinitions/2 {
+		t.Errorf("the messages of both directions define types in %d bytes", f.defined)
+	}
+	c := newCluster(t, "", 1)
+	conn, err := net.Dial("tcp", c.addrs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(bigDefinition(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the server takes a large definition, and waits for what follows: %v", err)
+	}
+}
+
+// bigDefinition is the definition of a type that is larger than all that a connection may define.
+func bigDefinition(t *testing.T) []byte {
+	t.Helper()
+	fields := make([]reflect.StructField, 2000)
+	for i := range fields {
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: reflect.TypeFor[int]()}
+	}
+	var all bytes.Buffer
+	if err := gob.NewEncoder(&all).EncodeValue(reflect.Zero(reflect.StructOf(fields))); err != nil {
+		t.Fatal(err)
+	}
+	if all.Len() < 2*maxDefinitions {
+		t.Fatalf("it has %d bytes", all.Len())
+	}
+	return all.Bytes()[:all.Len()-4] // without the value, a message of a few bytes
+}
+
+// framed passes what is written on to frames, as a connection does with what it reads.
+type framed struct{ *frames }
+
+func (f framed) Write(b []byte) (int, error) {
+	if !f.pass(b) {
+		return 0, errTooLong
+	}
+	return len(b), nil
 }
 
 func TestALongestAppendEntriesPasses(t *testing.T) {

@@ -33,10 +33,10 @@ func (n *Node) serve(listener net.Listener) error {
 	stop := context.AfterFunc(n.open, func() { listener.Close() })
 	defer stop()
 	err := n.accept(listener)
-	n.enter(n.ctx, n.fromPeers, n.retire)
 	// Who does not read its answer, or waits for a disk that hangs, does not keep the node.
 	giveUp := time.AfterFunc(n.config.ElectionTimeout, n.cancel)
 	defer giveUp.Stop()
+	n.enter(n.ctx, n.fromPeers, n.retire)
 	n.visitors.drain()
 	n.sessions.Wait()
 	n.cancel()

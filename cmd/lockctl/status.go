@@ -116,7 +116,7 @@ func (all cluster) write(w io.Writer) error {
 	t.row("SERVER", "ID", "ROLE", "TERM", "LEADER", "COMMIT", "APPLIED", "LAST", "LOCKS", "TABLE")
 	for _, s := range all.Servers {
 		if s.Error != "" {
-			t.row(s.Addr, "-", "does not answer")
+			t.row(s.Addr, "-", "silent", "-", "-", "-", "-", "-", "-", "-")
 			continue
 		}
 		t.row(s.Addr, s.ID, s.Role, s.Term, cmp.Or(ids[s.Leader], s.Leader),

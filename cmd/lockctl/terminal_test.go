@@ -154,7 +154,8 @@ func TestCtrlCReachesTheCommand(t *testing.T) {
 	}
 }
 
-// foreground waits until the terminal is a program's.
+// foreground waits until the terminal is a program's, and the program sleeps: a shell that is on its
+// way into a read would heed a signal only after it.
 func foreground(s *screen, program string) {
 	s.t.Helper()
 	s.waitFor(func() bool {
@@ -162,8 +163,8 @@ func foreground(s *screen, program string) {
 		if ioctl(s.keys, syscall.TIOCGPGRP, &group) != nil || group == int32(s.shell.Process.Pid) {
 			return false
 		}
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", group))
-		return err == nil && strings.TrimSpace(string(name)) == program
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", group))
+		return err == nil && strings.Contains(string(stat), "("+program+") S ")
 	})
 }
 

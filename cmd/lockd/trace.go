@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 
@@ -14,7 +15,12 @@ func traced(o options, log *slog.Logger, servers func(options) error) error {
 	if o.trace == "" {
 		return servers(o)
 	}
-	file, err := os.Create(o.trace)
+	// What is there may be what a running server writes, or what one wrote before it was killed.
+	file, err := os.OpenFile(o.trace, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: -trace: %s is there already; move it away, or choose another name",
+			errUsage, o.trace)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: -trace: %w", errUsage, err)
 	}
