@@ -64,7 +64,8 @@ func seek[T any, R interface {
 	w := course{client: c}
 	fail := func(err error) (R, bool, error) {
 		if repeated {
-			err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+			// That no leader was found in the end is not why it is unknown.
+			err = fmt.Errorf("%w: %w", ErrUnknownOutcome, cmp.Or(context.Cause(ctx), err))
 		}
 		return nil, repeated, err
 	}
