@@ -273,7 +273,9 @@ func TestALineThatWasPutOffFailsInItsOwnName(t *testing.T) {
 func TestTimersRunOutWhenTheScenarioSaysSo(t *testing.T) {
 	code, out := harness(t, "", file(t,
 		"config election=5s heartbeat=2s", "timeout S2", "until leader S2 term=1 within 200ms",
-		"until S2 commit=1 within 200ms", "run 100ms", "beat S2", "until converged within 1ms",
+		"until S2 commit=1 within 200ms", "until S1 last=1 within 500ms", "until S3 last=1 within 500ms",
+		// A beat tells S3 of the commit only once the leader has heard that S3 has the entry.
+		"run 200ms", "beat S2", "run 200ms", "beat S2", "run 200ms", "beat S2", "until converged within 1ms",
 	))
 	if code != exitHeld {
 		t.Errorf("exit code %d\n%s", code, out)
