@@ -35,10 +35,19 @@ func (r *Replica) free(key string) bool {
 
 // note works an entry that was appended into the future of its key. An Expire, and a Release that
 // is meant for one tenure, frees the key here only if the holder there is that tenure, whatever the
-// command says: otherwise it is late, and to count on it would be to give the key away twice.
+// command says: otherwise it is late, and to count on it would be to give the key away twice. A
+// request that is spent changes nothing. What cannot be known before is whether a client's session
+// will have ended by then. A Release in one that has frees nothing, the Grant behind it is rejected
+// and waits again, in its old place.
 func (l *leadership) note(table *Table, index raft.Index, e Envelope, meant Token) {
-	if e.Kind == Noop {
+	switch e.Kind {
+	case Noop, Open:
 		return
+	case Extend:
+		l.extending[tenureOf{e.Key, e.Token}]++
+		return // it neither frees the key nor takes it
+	case Expire:
+		l.ending[tenureOf{e.Key, e.Token}]++
 	}
 	f := l.ahead[e.Key]
 	if f == nil {
@@ -47,15 +56,16 @@ func (l *leadership) note(table *Table, index raft.Index, e Envelope, meant Toke
 		l.ahead[e.Key] = f
 	}
 	f.entries++
+	spent := table.spent(e)
 	if e.Kind == Grant {
 		f.grants++
-		if !f.held {
+		if !f.held && !spent {
 			f.held, f.token, f.granting = true, 0, index
 		}
 		return
 	}
 	anyTenure := e.Kind == Release && meant == 0
-	if f.held && (anyTenure || f.token != 0 && f.token == meant) {
+	if f.held && !spent && (anyTenure || f.token != 0 && f.token == meant) {
 		f.held = false
 		l.touched = append(l.touched, e.Key)
 	}
@@ -65,9 +75,19 @@ func (l *leadership) note(table *Table, index raft.Index, e Envelope, meant Toke
 func (l *leadership) settle(table *Table, index raft.Index, e Envelope, result Result) {
 	if result.Kind == Released || result.Kind == Expired && result.Existed {
 		l.touched = append(l.touched, e.Key)
+		delete(l.retold, e.Key)
+	}
+	switch e.Kind {
+	case Noop, Open:
+		return
+	case Extend:
+		less(l.extending, tenureOf{e.Key, e.Token})
+		return
+	case Expire:
+		less(l.ending, tenureOf{e.Key, e.Token})
 	}
 	f := l.ahead[e.Key]
-	if e.Kind == Noop || f == nil {
+	if f == nil {
 		return
 	}
 	f.entries--
@@ -80,7 +100,18 @@ func (l *leadership) settle(table *Table, index raft.Index, e Envelope, result R
 		return
 	}
 	if f.held && f.granting == index {
-		tenure, _ := table.Holder(e.Key) // its own or, if it was rejected, the one that was in the way
-		f.token, f.granting = tenure.Token, 0
+		// Its own or, if it was rejected, the one that was in the way; none if its session was over.
+		tenure, held := table.Holder(e.Key)
+		f.held, f.token, f.granting = held, tenure.Token, 0
+		if !held {
+			l.touched = append(l.touched, e.Key)
+		}
+	}
+}
+
+// less takes one off a count.
+func less(counts map[tenureOf]int, of tenureOf) {
+	if counts[of]--; counts[of] <= 0 {
+		delete(counts, of)
 	}
 }

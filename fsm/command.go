@@ -10,7 +10,7 @@ import (
 // Token numbers tenures, over all keys, from 1 up: the fencing token. 0 is no token.
 type Token uint64
 
-// ClientID names a client. 0 is the lock service itself.
+// ClientID names a client's session: the index of the entry that opened it. 0 is no session.
 type ClientID uint64
 
 // Kind says what a command does.
@@ -21,6 +21,10 @@ const (
 	Grant               // acquire Key for LeaseMS
 	Release             // release Key; with a Token, only that tenure
 	Expire              // the lease of Key's tenure Token is over
+
+	// Additions to the specification.
+	Extend // Key's tenure Token gets a new lease of LeaseMS
+	Open   // a client's session begins
 )
 
 func (k Kind) String() string {
@@ -33,6 +37,10 @@ func (k Kind) String() string {
 		return "release"
 	case Expire:
 		return "expire"
+	case Extend:
+		return "extend"
+	case Open:
+		return "open"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
@@ -42,17 +50,18 @@ func (k Kind) String() string {
 type Command struct {
 	Kind    Kind
 	Key     string
-	LeaseMS uint32 // Grant: the lease in milliseconds. The table stores it and never looks at it
-	Token   Token  // Release (an addition to the specification; 0 is the row as specified), Expire
+	LeaseMS uint32 // Grant, Extend: the lease in milliseconds. The table stores it and never looks at it
+	Token   Token  // Expire, Extend, Release (an addition to the specification; 0 is the row as specified)
 	Text    string // Noop
 }
 
 // An Envelope is what a log entry holds: a command and who asked for it. Client and Seq name the
-// request, so that a repeated one can be recognised; Owner is a label for people and decides
-// nothing.
+// request, so that a repeated one can be recognised; the client's requests below Lowest are closed:
+// it waits for none of their answers. Owner is a label for people and decides nothing.
 type Envelope struct {
 	Client ClientID
 	Seq    uint64
+	Lowest uint64
 	Owner  string
 	Command
 }
@@ -67,17 +76,30 @@ const (
 	Released                        // released
 	NotFound                        // what was to be released does not exist
 	Expired                         // expiry processed; Existed says whether anything was removed
+
+	// Additions to the specification.
+	Extended       // the tenure has a new lease
+	Opened         // a session began; Client is its id
+	SessionUnknown // the session is over, or never was: nothing was done, and never will be
+	TableFull      // a Grant, and as many keys are held as there may be
+	NumberReused   // the session has used the request's number for another command: nothing was done
 )
 
 // A Result is what Table.Apply returns, the same on every replica.
 type Result struct {
 	Kind    ResultKind
-	Token   Token // Granted
-	Existed bool  // Expired
+	Token   Token    // Granted
+	Existed bool     // Expired
+	Client  ClientID // Opened
+	Again   bool     // this is what a request has come to before; nothing was done now
 }
 
 // String writes the result as the specification does: Granted{7}, Expired{false}, Released.
 func (r Result) String() string {
+	if r.Again {
+		r.Again = false
+		return r.String() + " again"
+	}
 	switch r.Kind {
 	case ResultNoop:
 		return "Noop"
@@ -91,6 +113,16 @@ func (r Result) String() string {
 		return "NotFound"
 	case Expired:
 		return "Expired{" + strconv.FormatBool(r.Existed) + "}"
+	case Extended:
+		return "Extended"
+	case Opened:
+		return "Opened{" + strconv.FormatUint(uint64(r.Client), 10) + "}"
+	case SessionUnknown:
+		return "SessionUnknown"
+	case TableFull:
+		return "TableFull"
+	case NumberReused:
+		return "NumberReused"
 	}
 	return fmt.Sprintf("Result(%d)", uint8(r.Kind))
 }
@@ -101,11 +133,17 @@ const (
 	maxKey     = 255 // bytes, of keys and owners
 )
 
-// Errors of requests that are refused before anything is proposed. Those returned wrap one of them.
+// Errors that come with a reply. All but ErrTokenAhead are of requests that are refused before
+// anything is proposed. Those returned wrap one of them.
 var (
 	ErrLeaseRange = errors.New("the lease must be from 1ms to 24h")
 	ErrKey        = errors.New("a key has 1 to 255 bytes of UTF-8 without control characters")
 	ErrOwner      = errors.New("an owner has at most 255 bytes of UTF-8 without control characters and quotes")
+	ErrToken      = errors.New("0 is no token: name the one that was granted")
+	ErrTokenAhead = errors.New("no such token has been given out yet: name the one that was granted")
+	ErrClosed     = errors.New("a request's number is not below its client's lowest open one: take a new one")
+	ErrTooMany    = errors.New("a client has at most 256 requests open: close some before asking more")
+	ErrReused     = errors.New("the number names another request of this session: take a new one")
 	ErrCommand    = errors.New("not a command")
 )
 
@@ -138,17 +176,23 @@ func printable(s string) bool {
 // Append appends the envelope as one line of text, the form in which log entries hold it:
 //
 //	3.12 "A" grant 10000 door
-//	3.13 "A" release 7 door
+//	3.12-13 "A" release 7 door
+//	3.14 "A" extend 8 10000 door
 //	- expire 7 door
 //
-// Client and sequence number, owner, command, and the key last, since it may contain spaces. It is
-// read in traces and dumps as it is, and costs less than gob.
+// The client and its number for the request (after the lowest that is open, if that is another),
+// owner, command, and the key last, since it may contain spaces. It is read in traces and dumps as
+// it is, and costs less than gob.
 func (e Envelope) Append(b []byte) []byte {
-	if e.Client == 0 && e.Seq == 0 && e.Owner == "" {
+	if e.Client == 0 && e.Seq == 0 && e.Lowest == 0 && e.Owner == "" {
 		b = append(b, '-')
 	} else {
 		b = strconv.AppendUint(b, uint64(e.Client), 10)
 		b = append(b, '.')
+		if e.Lowest != e.Seq {
+			b = strconv.AppendUint(b, e.Lowest, 10)
+			b = append(b, '-')
+		}
 		b = strconv.AppendUint(b, e.Seq, 10)
 		b = append(b, ' ', '"')
 		b = append(b, e.Owner...)
@@ -160,10 +204,16 @@ func (e Envelope) Append(b []byte) []byte {
 	switch e.Kind {
 	case Noop:
 		return append(b, e.Text...)
+	case Open:
+		return b
 	case Grant:
 		b = strconv.AppendUint(b, uint64(e.LeaseMS), 10)
 	case Release, Expire:
 		b = strconv.AppendUint(b, uint64(e.Token), 10)
+	case Extend:
+		b = strconv.AppendUint(b, uint64(e.Token), 10)
+		b = append(b, ' ')
+		b = strconv.AppendUint(b, uint64(e.LeaseMS), 10)
 	}
 	b = append(b, ' ')
 	return append(b, e.Key...)
@@ -192,42 +242,68 @@ func decode(s string) (e Envelope, ok bool) {
 	} else if s, ok = e.decodeOrigin(s); !ok {
 		return Envelope{}, false
 	}
-	word, rest, _ := strings.Cut(s, " ")
-	if word == "noop" && len(s) > len(word) {
+	word, rest, found := strings.Cut(s, " ")
+	switch {
+	case !found:
+		return Envelope{}, false
+	case word == "noop":
 		e.Text = rest
 		return e, printable(rest)
+	case word == "open":
+		e.Kind = Open
+		return e, rest == ""
 	}
-	number, key, _ := strings.Cut(rest, " ")
-	n, ok := decodeUint(number)
-	if !ok || checkKey(key) != nil {
+	if e.Kind, ok = aboutKey(word); !ok {
 		return Envelope{}, false
 	}
-	e.Key = key
-	switch word {
-	case "grant":
-		e.Kind, e.LeaseMS, ok = Grant, uint32(n), n <= 1<<32-1
-	case "release":
-		e.Kind, e.Token = Release, Token(n)
-	case "expire":
-		e.Kind, e.Token = Expire, Token(n)
-	default:
-		return Envelope{}, false
+	if e.Kind != Grant {
+		var n uint64
+		n, rest, ok = cutUint(rest)
+		e.Token = Token(n)
 	}
-	return e, ok
+	if ok && (e.Kind == Grant || e.Kind == Extend) {
+		var n uint64
+		n, rest, ok = cutUint(rest)
+		e.LeaseMS, ok = uint32(n), ok && n <= 1<<32-1
+	}
+	e.Key = rest
+	return e, ok && checkKey(rest) == nil
 }
 
-// decodeOrigin reads CLIENT.SEQ "OWNER" and returns what follows.
+// aboutKey returns the kind of a command about a key.
+func aboutKey(word string) (Kind, bool) {
+	for _, k := range [...]Kind{Grant, Release, Expire, Extend} {
+		if word == k.String() {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// decodeOrigin reads CLIENT.SEQ "OWNER" or CLIENT.LOWEST-SEQ "OWNER" and returns what follows.
 func (e *Envelope) decodeOrigin(s string) (string, bool) {
 	client, s, _ := strings.Cut(s, ".")
-	seq, s, _ := strings.Cut(s, ` "`)
+	numbers, s, _ := strings.Cut(s, ` "`)
 	owner, s, found := strings.Cut(s, `" `)
+	lowest, seq, ranged := strings.Cut(numbers, "-")
+	if !ranged {
+		seq = lowest
+	}
 	c, ok1 := decodeUint(client)
-	n, ok2 := decodeUint(seq)
-	if !ok1 || !ok2 || !found || checkOwner(owner) != nil || c == 0 && n == 0 && owner == "" {
+	l, ok2 := decodeUint(lowest)
+	n, ok3 := decodeUint(seq)
+	if !ok1 || !ok2 || !ok3 || !found || checkOwner(owner) != nil || ranged && l == n {
 		return "", false
 	}
-	e.Client, e.Seq, e.Owner = ClientID(c), n, owner
-	return s, true
+	e.Client, e.Lowest, e.Seq, e.Owner = ClientID(c), l, n, owner
+	return s, c != 0 || l != 0 || n != 0 || owner != ""
+}
+
+// cutUint reads a number and the space behind it.
+func cutUint(s string) (n uint64, rest string, ok bool) {
+	digits, rest, found := strings.Cut(s, " ")
+	n, ok = decodeUint(digits)
+	return n, rest, ok && found
 }
 
 // decodeUint reads a decimal number in the one way in which AppendUint writes it.

@@ -21,13 +21,18 @@ func TestAnEnvelopeIsOneReadableLineAndReadsBackAsItself(t *testing.T) {
 		"- noop ":                    {},
 		"- noop x = 1":               {Command: Command{Text: "x = 1"}},
 		"- noop  two  spaces ":       {Command: Command{Text: " two  spaces "}},
-		`3.12 "A" grant 9 door`:      {3, 12, "A", Command{Kind: Grant, LeaseMS: 9, Key: "door"}},
-		`3.13 "A" release 7 door`:    {3, 13, "A", Command{Kind: Release, Token: 7, Key: "door"}},
-		`3.14 "" release 0 door`:     {3, 14, "", Command{Kind: Release, Key: "door"}},
-		`0.0 "A" noop x`:             {0, 0, "A", Command{Text: "x"}},
-		`0.1 "" noop `:               {0, 1, "", Command{}},
-		`1.0 "" noop `:               {1, 0, "", Command{}},
-		`1.1 "two words, - '" noop `: {1, 1, "two words, - '", Command{}},
+		`3.12 "A" grant 9 door`:      {3, 12, 12, "A", Command{Kind: Grant, LeaseMS: 9, Key: "door"}},
+		`3.13 "A" release 7 door`:    {3, 13, 13, "A", Command{Kind: Release, Token: 7, Key: "door"}},
+		`3.9-13 "A" extend 7 9 door`: {3, 13, 9, "A", Command{Kind: Extend, Token: 7, LeaseMS: 9, Key: "door"}},
+		`3.0-1 "" noop `:             {3, 1, 0, "", Command{}},
+		`3.2-1 "" noop `:             {3, 1, 2, "", Command{}},
+		"- open ":                    {Command: Command{Kind: Open}},
+		`0.0 "A" open `:              {Owner: "A", Command: Command{Kind: Open}},
+		`3.14 "" release 0 door`:     {3, 14, 14, "", Command{Kind: Release, Key: "door"}},
+		`0.0 "A" noop x`:             {0, 0, 0, "A", Command{Text: "x"}},
+		`0.1 "" noop `:               {0, 1, 1, "", Command{}},
+		`1.0 "" noop `:               {1, 0, 0, "", Command{}},
+		`1.1 "two words, - '" noop `: {1, 1, 1, "two words, - '", Command{}},
 		"- expire 7 door":            {Command: Command{Kind: Expire, Token: 7, Key: "door"}},
 		"- expire 7 the back door, 2nd ": {
 			Command: Command{Kind: Expire, Token: 7, Key: "the back door, 2nd "}},
@@ -38,10 +43,10 @@ func TestAnEnvelopeIsOneReadableLineAndReadsBackAsItself(t *testing.T) {
 		"- release 18446744073709551615 k": {
 			Command: Command{Kind: Release, Token: math.MaxUint64, Key: "k"}},
 		`18446744073709551615.18446744073709551615 "" noop `: {
-			math.MaxUint64, math.MaxUint64, "", Command{}},
+			math.MaxUint64, math.MaxUint64, math.MaxUint64, "", Command{}},
 		"- grant 1 " + longKey: {
 			Command: Command{Kind: Grant, LeaseMS: 1, Key: longKey}},
-		`0.0 "` + wideKey + `" noop `: {0, 0, wideKey, Command{}},
+		`0.0 "` + wideKey + `" noop `: {0, 0, 0, wideKey, Command{}},
 		"- noop " + longKey:           {Command: Command{Text: longKey}},
 	} {
 		same(t, "written", line, e.String())
@@ -84,7 +89,9 @@ func TestDecodeAcceptsNothingThatAppendDoesNotWrite(t *testing.T) {
 		"- expire 1 a\x7fb", "- expire 1 a\u0080b", "- expire 1 a\u009fb",
 		"- expire 1 \xff", "- expire 1 a\xc3", "- expire 1 \xc0\x80", "- expire 1 \xed\xa0\x80",
 		"- expire 1 " + longKey + "k", "- expire 1 " + wideKey + "é",
-		"- extend 1 1 k", "- Kind(9) 1 k", "- Kind(9)  k", "- GRANT 1 k", "- grantx 1 k", "- 1 k",
+		"- extend 1 k", "- extend 1 1", "- extend 1 1 ", "- extend 1 01 k", "- extend 1 4294967296 k", "- extend k 1 k",
+		"- open", "- open x", "- open  ", `1.1-1 "A" noop `, `1.01-2 "A" noop `, `1.1-02 "A" noop `, `1.-2 "A" noop `, `1.1- "A" noop `,
+		`1.1-2-3 "A" noop `, "- Kind(9) 1 k", "- Kind(9)  k", "- GRANT 1 k", "- grantx 1 k", "- 1 k",
 		`0.0 "" noop `, // that is "-"
 		`1 "A" noop `, `1. "A" noop `, `.1 "A" noop `,
 		`01.1 "A" noop `, `1.01 "A" noop `, `1.1.1 "A" noop `,

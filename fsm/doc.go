@@ -27,10 +27,11 @@
 // # What the driver owes
 //
 // The same as raft's driver, for the same reasons, see there; and to hand each [Reply] to its call.
-// If the caller has gone by the time that Take returns a Granted, the driver proposes the Release
-// of that token itself: the replica has counted the call as answered.
+// If the caller has gone by the time that Take returns a Granted, the driver says so with
+// [Replica.Undelivered], since the replica has counted the call as answered. It sends no Release of
+// its own: the client may be back already, and have heard of its lock by another call.
 //
 // # Reading order
 //
-// command.go, table.go, lease.go, replica.go, leader.go, ahead.go, requests.go.
+// command.go, table.go, session.go, lease.go, replica.go, leader.go, ahead.go, requests.go.
 package fsm

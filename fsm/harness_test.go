@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ type cluster struct {
 	calls   []*call                   // call n is calls[n-1]
 	replied []uint64                  // the calls that were answered, in that order
 	sent    []raft.Message            // all that was ever sent
+	first   Table                     // what every server starts from
+	lowest  map[ClientID]uint64       // the lowest number that a client has open, from 1
 	audit
 }
 
@@ -49,7 +52,9 @@ type call struct {
 	Request
 	at      raft.ServerID
 	term    raft.Term // that the server was in
+	before  int       // what the server had proposed
 	gone    bool      // nobody waits for the answer
+	deaf    bool      // the answer cannot be handed over, nobody knows yet
 	replies []Reply
 }
 
@@ -67,7 +72,8 @@ func testConfig(id raft.ServerID, size int) Config {
 
 func newCluster(t testing.TB, size int, rules Rules, change ...func(*Config)) *cluster {
 	t.Helper()
-	c := &cluster{t: t, cut: map[raft.ServerID]bool{}, audit: newAudit()}
+	first := testTable()
+	c := &cluster{t: t, cut: map[raft.ServerID]bool{}, first: first, lowest: map[ClientID]uint64{}, audit: newAudit(first.Clone())}
 	for id := range raft.ServerID(size) {
 		config := testConfig(id+1, size)
 		config.Rules = rules
@@ -108,6 +114,7 @@ func (c *cluster) restart(id raft.ServerID) {
 	if err != nil {
 		c.fatal("restart of %d: %v", id, err)
 	}
+	r.table = c.first.Clone()
 	n.Replica, n.applied, n.writes = r, nil, nil
 	c.audit.started(n)
 }
@@ -150,6 +157,9 @@ func (c *cluster) take(n *node) {
 		}
 	})
 	c.record(n, out)
+	if err := n.ledger(); err != nil {
+		c.fatal("server %d: %v", n.id, err)
+	}
 	if out.Write.Seq == 0 {
 		return
 	}
@@ -320,7 +330,8 @@ func (c *cluster) input(id raft.ServerID, q Request) (uint64, func(*Replica)) {
 	if q.Seq == 0 {
 		q.Seq = q.Call
 	}
-	made := &call{Request: q, at: id, term: c.status(id).Term}
+	q.Lowest = min(q.Seq, max(1, c.lowest[q.Client]))
+	made := &call{Request: q, at: id, term: c.status(id).Term, before: len(c.node(id).proposed)}
 	c.calls = append(c.calls, made)
 	return q.Call, func(r *Replica) { r.Request(q) }
 }
@@ -348,6 +359,12 @@ func (c *cluster) gone(call uint64) func(*Replica) {
 	}
 }
 
+// lost is what to do when a reply cannot be handed over: its caller has gone.
+func (c *cluster) lost(call uint64) func(*Replica) {
+	made := c.calls[call-1]
+	return func(r *Replica) { r.Undelivered(made.Request, made.replies[0]) }
+}
+
 func (c *cluster) disconnect(call uint64) {
 	c.t.Helper()
 	c.do(c.calls[call-1].at, c.gone(call))
@@ -373,7 +390,14 @@ func granted(call uint64, token Token, attempt uint32) []Reply {
 	return []Reply{{Call: call, Result: Result{Kind: Granted, Token: token}, Attempt: attempt}}
 }
 
-func (c *cluster) replies(call uint64) []Reply { return c.calls[call-1].replies }
+// replies are those to a call, but for where their entries stand.
+func (c *cluster) replies(call uint64) []Reply {
+	replies := slices.Clone(c.calls[call-1].replies)
+	for i := range replies {
+		replies[i].Index = 0
+	}
+	return replies
+}
 
 func (c *cluster) answers(calls ...uint64) string {
 	var words []string
@@ -442,6 +466,9 @@ type audit struct {
 	meant  map[raft.Index]map[raft.Term]Proposed
 	counts map[string]int // of results, each entry once
 
+	seen map[Token]bool           // tokens that a client was told of
+	once map[[2]uint64]raft.Index // by client and number, the requests that were carried out
+
 	// stolen are the removals of a tenure that was not meant (I3). Not a failure here: some tests
 	// take away what prevents them, to see them happen.
 	stolen []string
@@ -450,8 +477,59 @@ type audit struct {
 	expiry map[*node]map[raft.Term]map[Token]bool // which Expires a leader has proposed (L3)
 }
 
-func newAudit() audit {
+// testTable has the sessions of the clients in tests: they begin before the log does, so that the
+// log holds what a test is about and nothing else.
+func testTable() Table {
+	t := Table{sessions: map[ClientID]session{}}
+	for id := range ClientID(99) {
+		t.sessions[id+1] = session{}
+		t.silences = append(t.silences, silence{id + 1, 0})
+	}
+	return t
+}
+
+// ledger compares what a leader counts with what there is.
+func (n *node) ledger() error {
+	l := n.leader
+	if l == nil {
+		return nil
+	}
+	waiters := 0
+	for key, queue := range l.waiting {
+		waiters += len(queue)
+		inTurn := slices.IsSortedFunc(queue, func(a, b waiter) int { return int(a.turn) - int(b.turn) })
+		if len(queue) == 0 || !inTurn {
+			return fmt.Errorf("the queue of %s is %+v", key, queue)
+		}
+	}
+	ending, extending := map[tenureOf]int{}, map[tenureOf]int{}
+	for i := n.Core().Status().LastApplied + 1; i <= n.Core().Status().LastIndex; i++ {
+		e, err := Decode(n.Core().Entries(i, i)[0].Command)
+		switch {
+		case err != nil: // it stops the server once it is committed
+		case e.Kind == Expire:
+			ending[tenureOf{e.Key, e.Token}]++
+		case e.Kind == Extend:
+			extending[tenureOf{e.Key, e.Token}]++
+		}
+	}
+	if n.config.Rules.NoExpireToken {
+		ending = l.ending
+	}
+	return errors.Join(differ("waiters", waiters, l.waiters), differ("Expires in the log", ending, l.ending),
+		differ("Extends in the log", extending, l.extending))
+}
+
+func differ[T any](what string, want, got T) error {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(tenureOf{})); diff != "" {
+		return fmt.Errorf("%s (-there +counted):\n%s", what, diff)
+	}
+	return nil
+}
+
+func newAudit(first Table) audit {
 	return audit{
+		table: first, seen: map[Token]bool{}, once: map[[2]uint64]raft.Index{},
 		log: map[raft.Index]Applied{}, meant: map[raft.Index]map[raft.Term]Proposed{},
 		counts: map[string]int{}, due: map[*node]map[Token]raft.Time{},
 		expiry: map[*node]map[raft.Term]map[Token]bool{},
@@ -474,10 +552,14 @@ func (a *audit) proposed(n *node, p Proposed) error {
 		return fmt.Errorf("after %+v", other)
 	}
 	a.meant[p.Index][p.Term] = p
+	if err := a.crossed(n, p); err != nil {
+		return err
+	}
 	if p.Cause != ForLease {
 		return nil
 	}
-	// I9: a leader has measured the lease on its own clock, since it applied the Grant itself.
+	// I9: a leader has measured the lease on its own clock, since it applied the Grant, or the last
+	// Extend, itself.
 	if due, ok := a.due[n][p.Meant]; !ok || n.clock < due {
 		return fmt.Errorf("at %d, its lease is over at %d (%v)", n.clock, due, ok)
 	}
@@ -496,12 +578,29 @@ func (a *audit) proposed(n *node, p Proposed) error {
 	return nil
 }
 
+// crossed looks for an Extend behind an Expire of the same tenure that is not applied, and for the
+// reverse (L6). Those behind a bare Release in an Expire's place are not recognised.
+func (a *audit) crossed(n *node, p Proposed) error {
+	other := map[Kind]Kind{Extend: Expire, Expire: Extend}[p.Envelope.Kind]
+	for i := n.Core().Status().LastApplied + 1; other != Noop && i < p.Index; i++ {
+		e, err := Decode(n.Core().Entries(i, i)[0].Command)
+		if err != nil {
+			return err
+		}
+		if e.Kind == other && e.Key == p.Envelope.Key && e.Token == p.Envelope.Token {
+			return fmt.Errorf("behind %s at %d", e, i)
+		}
+	}
+	return nil
+}
+
 func (a *audit) applied(n *node, x Applied) error {
 	if x.Index != raft.Index(len(n.applied)) {
 		return fmt.Errorf("as number %d", len(n.applied))
 	}
-	if x.Result.Kind == Granted {
-		a.due[n][x.Result.Token] = n.clock + raft.Time(x.Envelope.LeaseMS)*millisecond
+	set := map[ResultKind]Token{Granted: x.Result.Token, Extended: x.Envelope.Token}[x.Result.Kind]
+	if set != 0 && !x.Result.Again {
+		a.due[n][set] = n.clock + raft.Time(x.Envelope.LeaseMS)*millisecond
 	}
 	if first, ok := a.log[x.Index]; ok {
 		if first != x { // I5
@@ -514,35 +613,73 @@ func (a *audit) applied(n *node, x Applied) error {
 	if want := a.table.Apply(x.Index, x.Envelope); want != x.Result || a.table.Hash() != x.Hash {
 		return fmt.Errorf("want %v, hash %x", want, a.table.Hash())
 	}
-	if x.Result.Kind == Granted && x.Result.Token <= last { // I2
+	if x.Result.Kind == Granted && !x.Result.Again && x.Result.Token <= last { // I2
 		return fmt.Errorf("after token %d", last)
 	}
-	removed := x.Result.Kind == Released || x.Result.Existed
+	if x.Result.Again && (a.table.tokens != last || a.table.held[x.Envelope.Key] != before) {
+		return fmt.Errorf("again, and it did something")
+	}
+	if err := a.carriedOut(x); err != nil {
+		return err
+	}
+	removed := (x.Result.Kind == Released || x.Result.Existed) && !x.Result.Again
+	if p := a.meant[x.Index][x.Term]; removed && p.Cause == ForCleanup && p.Meant == before.Token &&
+		a.seen[before.Token] {
+		return fmt.Errorf("WITHDRAWN: a client has been told of token %d", before.Token)
+	}
 	if p := a.meant[x.Index][x.Term]; removed && p.Meant != 0 && p.Meant != before.Token {
 		a.stolen = append(a.stolen, fmt.Sprintf("%s for %s, meant for %d, removed %d",
 			brief(x.Envelope), p.Cause, p.Meant, before.Token))
 	}
-	name, _, _ := strings.Cut(x.Result.String(), "{")
-	if x.Result.Kind == Expired {
+	name, _, _ := strings.Cut(strings.TrimSuffix(x.Result.String(), " again"), "{")
+	switch {
+	case x.Result.Kind == Expired:
 		name = x.Result.String()
+	case x.Result.Again:
+		name += " again"
+	case x.Result.Kind == ResultNoop && x.Envelope.Kind != Noop:
+		name = "Noop to a request"
 	}
 	a.counts[name]++
 	return nil
 }
 
+// carriedOut notes that a client's request was, which may be once (I4).
+func (a *audit) carriedOut(x Applied) error {
+	e, k := x.Envelope, x.Result.Kind
+	switch {
+	case e.Client == 0 || x.Result.Again:
+		return nil
+	case k != Granted && k != Released && k != Extended:
+		return nil
+	}
+	if first, ok := a.once[[2]uint64{uint64(e.Client), e.Seq}]; ok {
+		return fmt.Errorf("a second time, after entry %d", first)
+	}
+	a.once[[2]uint64{uint64(e.Client), e.Seq}] = x.Index
+	return nil
+}
+
 // replied compares what a reply says about the log with what was proposed.
 func (a *audit) replied(n *node, call *call, y Reply) error {
-	proposed := false
-	for _, p := range n.proposed {
+	proposed, since := false, false // for an earlier attempt perhaps, for this one
+	for i, p := range n.proposed {
 		rejected := a.log[p.Index].Term == p.Term && a.log[p.Index].Result.Kind == GrantRejected
 		e := p.Envelope
-		if p.Term >= call.term && e.Client == call.Client && e.Seq == call.Seq && !rejected {
-			proposed = true
+		its := e.Client == call.Client && e.Seq == call.Seq || n.config.Rules.NoRequestIDs &&
+			y.Status == Unknown && e.Kind == call.Kind
+		if p.Term >= call.term && its && !rejected &&
+			(y.Status == Unknown || e.Key == call.Key) {
+			proposed, since = true, since || i >= call.before
 		}
 	}
 	switch y.Status {
-	case NotLeader, Held:
-		if proposed {
+	case Answered:
+		if y.Result.Kind == Granted && !call.deaf {
+			a.seen[y.Result.Token] = true
+		}
+	case NotLeader, Held, Full:
+		if since {
 			return fmt.Errorf("but it was proposed")
 		}
 	case Unknown:
@@ -550,7 +687,10 @@ func (a *audit) replied(n *node, call *call, y Reply) error {
 			return fmt.Errorf("but nothing was proposed")
 		}
 	case Invalid:
-		return fmt.Errorf("a bad request")
+		if !errors.Is(y.Err, ErrReused) {
+			return fmt.Errorf("a bad request")
+		}
+		a.counts["ErrReused"]++
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -20,15 +21,49 @@ type leadership struct {
 	early     []Request  // not yet looked at
 	proposals []proposal // appended and not yet applied, by rising index
 	ahead     map[string]*future
-	waiting   map[string][]Request // Grants that wait, by key, first come first served
-	expiring  map[Token]bool       // tenures for which an Expire is in the log
-	touched   []string             // keys of which something changed, so that a waiter may be due
+	waiting   map[string][]waiter // Grants that wait, by key, first come first served
+	waiters   int                 // all of them
+	arrivals  uint64              // requests that were looked at
+	expiring  map[Token]bool      // tenures for which this leader's Expire is in the log
+	ending    map[tenureOf]int    // Expires in the log that are not applied, whoever appended them,
+	extending map[tenureOf]int    // and Extends
+	touched   []string            // keys of which something changed, so that a waiter may be due
+	ghosts    []ghost             // Granted replies that could not be handed over
+	retold    map[string]Token    // by key, the tenure that was told again to its client
+}
+
+// A ghost is a tenure whose client does not know of it, and the request that it came from.
+type ghost struct {
+	request Request
+	token   Token
+}
+
+// A tenureOf names a tenure, as a command does. Any client can send an Extend with the token of
+// another key's tenure: it must not count for that one.
+type tenureOf struct {
+	key   string
+	token Token
+}
+
+// maxExpiring is how many Expires a leader has in its log at once, so that a million leases that
+// end together do not stand before everything else; maxWaiters how many Grants wait, of all keys: a
+// request that comes again is looked for among those that wait for its key.
+const (
+	maxExpiring = 256
+	maxWaiters  = 1 << 12
+)
+
+// A waiter is a Grant that waits for its turn. Turns are given in the order of arrival.
+type waiter struct {
+	Request
+	turn uint64
 }
 
 // A proposal remembers who waits for an entry. Its call is 0 if nobody does, or no longer.
 type proposal struct {
 	index   raft.Index
 	request Request
+	turn    uint64 // the request's, for a Grant that has to wait again
 	attempt uint32 // the request's newest when this was appended
 	cause   Cause
 	meant   Token
@@ -45,11 +80,14 @@ func (r *Replica) observeLeadership() {
 		return
 	}
 	r.leader = &leadership{
-		term:     s.Term,
-		start:    s.LastIndex,
-		ahead:    map[string]*future{},
-		waiting:  map[string][]Request{},
-		expiring: map[Token]bool{},
+		term:      s.Term,
+		start:     s.LastIndex,
+		ahead:     map[string]*future{},
+		waiting:   map[string][]waiter{},
+		expiring:  map[Token]bool{},
+		ending:    map[tenureOf]int{},
+		extending: map[tenureOf]int{},
+		retold:    map[string]Token{},
 	}
 	// What the log holds beyond the applied table is part of the state to decide on, whoever
 	// appended it.
@@ -74,7 +112,9 @@ func (r *Replica) resign(leader raft.ServerID) {
 	}
 	queued := l.early
 	for _, key := range slices.Sorted(maps.Keys(l.waiting)) {
-		queued = append(queued, l.waiting[key]...)
+		for _, w := range l.waiting[key] {
+			queued = append(queued, w.Request)
+		}
 	}
 	for _, q := range queued {
 		r.reply(Reply{Call: q.Call, Status: NotLeader, Leader: leader})
@@ -92,9 +132,13 @@ func (r *Replica) lead() {
 		return
 	}
 	r.leases.Advance(r.now)
-	for _, o := range r.leases.lapsed {
+	for _, o := range r.leases.Over(maxExpiring) {
 		r.expire(o)
 	}
+	for _, g := range l.ghosts {
+		r.giveBack(g)
+	}
+	l.ghosts = l.ghosts[:0]
 	for _, q := range l.early {
 		r.admit(q)
 	}
@@ -115,24 +159,35 @@ func (r *Replica) expire(o lapse) {
 	if r.leader.expiring[o.token] {
 		return
 	}
+	// An Extend that is on its way will give the tenure a new lease. The token is no help here: it
+	// guards a later tenure from an Expire, and not the same one that has been extended.
+	//spec:rule L6
+	if r.leader.extending[tenureOf{o.key, o.token}] > 0 {
+		return
+	}
 	r.leader.expiring[o.token] = true
 	e := Envelope{Command: Command{Kind: Expire, Key: o.key, Token: o.token}}
 	if r.config.Rules.NoExpireToken {
 		e.Command = Command{Kind: Release, Key: o.key}
+		r.leader.ending[tenureOf{o.key, o.token}]++ // as note does it for an Expire
 	}
-	r.propose(e, o.token, ForLease, Request{})
+	r.propose(e, o.token, ForLease, waiter{})
 }
 
 // propose appends a command to the log. Meant is the tenure that it is to end, 0 for any.
-func (r *Replica) propose(e Envelope, meant Token, cause Cause, q Request) {
+func (r *Replica) propose(e Envelope, meant Token, cause Cause, q waiter) {
 	if e.Kind == Release && r.config.Rules.NoReleaseToken {
 		e.Token = 0
+	}
+	if r.config.Rules.NoRequestIDs {
+		e.Client, e.Seq, e.Lowest = 0, 0, 0
 	}
 	index, term, err := r.core.Propose(e.Append(nil))
 	if err != nil {
 		panic("fsm: a leadership outlived the core's: " + err.Error())
 	}
-	r.leader.proposals = append(r.leader.proposals, proposal{index, q, q.Attempt, cause, meant})
+	r.leader.proposals = append(r.leader.proposals,
+		proposal{index, q.Request, q.turn, q.Attempt, cause, meant})
 	r.out.Proposed = append(r.out.Proposed, Proposed{index, term, cause, meant, e})
 	r.leader.note(&r.table, index, e, meant)
 }
@@ -151,24 +206,48 @@ func (r *Replica) applied(entry raft.Entry, e Envelope, result Result) {
 	l.proposals = l.proposals[1:]
 	if p.cause == ForLease {
 		delete(l.expiring, p.meant)
+		if e.Kind == Release {
+			less(l.ending, tenureOf{e.Key, p.meant}) // as settle does it for an Expire
+		}
 	}
 	q := p.request
 	switch {
-	case p.cause == ForClient && result.Kind == Granted && q.Call == 0:
+	case p.cause == ForClient && result.Kind == Granted && !result.Again && q.Call == 0:
 		// The client has gone before it was answered, and nobody else has asked in its place: the
 		// lock would be a ghost. The Release names the token that was just granted, so that it
-		// cannot remove a later tenure.
+		// cannot remove a later tenure. A Grant that is only told again is none of this leader's to
+		// withdraw: an earlier answer may have arrived.
 		//spec:rule L4
-		release := Command{Kind: Release, Key: e.Key, Token: result.Token}
-		r.propose(Envelope{Command: release}, result.Token, ForCleanup, Request{})
+		r.cleanUp(e.Key, result.Token)
 	case q.Call == 0: // nobody waits
 	case result.Kind == GrantRejected && !q.Try:
 		// Another Grant was faster, as happens without the gate. This one waits for its turn.
-		l.waiting[q.Key] = append(l.waiting[q.Key], q)
-		l.touched = append(l.touched, q.Key)
+		l.queue(waiter{q, p.turn})
 	default:
 		// "Respond after entry applied to state machine."
 		//spec:rule Leaders.2a
-		r.reply(Reply{Call: q.Call, Status: Answered, Result: result, Attempt: p.attempt})
+		r.reply(r.answer(p, entry.Index, e, result))
 	}
+}
+
+func (r *Replica) cleanUp(key string, token Token) {
+	e := Envelope{Command: Command{Kind: Release, Key: key, Token: token}}
+	r.propose(e, token, ForCleanup, waiter{})
+}
+
+// answer says what a proposal has come to.
+func (r *Replica) answer(p proposal, index raft.Index, e Envelope, result Result) Reply {
+	y := Reply{Call: p.request.Call, Status: Answered, Result: result, Index: index, Attempt: p.attempt}
+	if result.Again {
+		if result.Kind == Granted {
+			r.leader.retold[e.Key] = result.Token
+		}
+		// The lease has been counted since the first time. On which attempt that was proposed, and
+		// by which leader, is not known any more.
+		y.Attempt = 0
+	}
+	if result.Kind == NotFound && e.Token > r.table.tokens {
+		y.Err = fmt.Errorf("%w: %d", ErrTokenAhead, e.Token)
+	}
+	return y
 }

@@ -12,8 +12,9 @@ import (
 // clock. It removes nothing: it says when a leader should propose an Expire. A clock that is fast
 // or slow makes that early or late and can do no other harm.
 //
-// A countdown starts when this server applies the Grant. The client counts from before it sent the
-// request, which is earlier, so with equal clocks the client's own deadline always comes first.
+// A countdown starts when this server applies the Grant, and anew when it applies an Extend. The
+// client counts from before it sent the request, which is earlier, so with equal clocks the
+// client's own deadline always comes first.
 // Nothing is saved: a server that restarts applies the log again and counts in full again, which
 // errs to the late side. A deadline from before a crash would mean nothing on a clock that stood
 // still or started anew.
@@ -22,7 +23,8 @@ import (
 type Leases struct {
 	running map[string]countdown // by key
 	alarms  []alarm              // a heap by time; holds ended countdowns too, until they come up
-	lapsed  []lapse              // those that are over, in that order, until their tenure ends
+	lapsed  []lapse              // those that are over, in that order; some of them have ended since
+	over    int                  // those that have not
 }
 
 // A countdown belongs to a tenure by its token and by the entry that last set its lease.
@@ -42,9 +44,10 @@ type alarm struct {
 type lapse struct {
 	key   string
 	token Token
+	since raft.Index
 }
 
-// Start begins the countdown of a tenure that was applied now, in place of any that the key has.
+// Start begins the countdown of a lease that was set now, in place of any that the key has.
 func (l *Leases) Start(key string, tenure Tenure, now raft.Time) {
 	l.Stop(key)
 	if l.running == nil {
@@ -58,9 +61,39 @@ func (l *Leases) Start(key string, tenure Tenure, now raft.Time) {
 // Stop ends a key's countdown, since its tenure has ended.
 func (l *Leases) Stop(key string) {
 	if c := l.running[key]; c.over {
-		l.lapsed = slices.DeleteFunc(l.lapsed, func(o lapse) bool { return o.key == key })
+		l.over--
 	}
 	delete(l.running, key)
+}
+
+// Over returns those whose leases are over, in that order, and at most n of them. They are valid
+// until the next call of any method. It drops what has ended since from the part that it looks
+// through, so that no part is looked through twice in vain.
+func (l *Leases) Over(n int) []lapse {
+	n = min(n, l.over)
+	seen, kept := 0, 0
+	for ; kept < n; seen++ {
+		if o := l.lapsed[seen]; !l.outlived(o) {
+			l.lapsed[kept] = o
+			kept++
+		}
+	}
+	if kept == l.over {
+		seen = len(l.lapsed) // nothing behind is over
+	}
+	copy(l.lapsed[seen-kept:seen], l.lapsed[:kept])
+	clear(l.lapsed[:seen-kept]) // so that the keys can be freed
+	l.lapsed = l.lapsed[seen-kept:]
+	if l.over == 0 {
+		l.lapsed = nil
+	}
+	return l.lapsed[:kept:kept]
+}
+
+// outlived reports whether a lapse is of a tenure that has ended, or has a new lease.
+func (l *Leases) outlived(o lapse) bool {
+	c, ok := l.running[o.key]
+	return !ok || !c.over || c.token != o.token || c.since != o.since
 }
 
 // Next returns the time at which the next lease will be over.
@@ -72,13 +105,18 @@ func (l *Leases) Next() (raft.Time, bool) {
 	return l.alarms[0].at, true
 }
 
-// Advance notes which leases are over by now.
+// Advance notes which leases are over by now, until as many are over as a leader expires at once. If
+// a million end together, the others are found as those are removed, and no moment has to look at
+// all of them.
 func (l *Leases) Advance(now raft.Time) {
-	for at, ok := l.Next(); ok && at <= now; at, ok = l.Next() {
+	for at, ok := l.Next(); ok && at <= now && !l.crowded(); at, ok = l.Next() {
 		a := l.pop()
 		l.Lapse(a.key, a.token)
 	}
 }
+
+// crowded reports whether enough leases are over for now.
+func (l *Leases) crowded() bool { return l.over >= maxExpiring }
 
 // Lapse declares a tenure's lease over, whatever the clock says: for scripts, and for a search that
 // lets every armed timer fire at any moment. It does nothing if there is no such countdown.
@@ -89,7 +127,8 @@ func (l *Leases) Lapse(key string, token Token) {
 	}
 	c.over = true
 	l.running[key] = c
-	l.lapsed = append(l.lapsed, lapse{key, token})
+	l.over++
+	l.lapsed = append(l.lapsed, lapse{key, token, c.since})
 }
 
 // LeaseTime is what is left of a tenure's lease, by the clock of the server that tells it; 0 or less
@@ -103,7 +142,7 @@ type LeaseTime struct {
 // Left returns what is left of each lease, the shortest first, and whether there are more than
 // most.
 func (l *Leases) Left(now raft.Time, most int) (left []LeaseTime, more bool) {
-	for _, o := range l.lapsed {
+	for _, o := range l.Over(most + 1) {
 		left = append(left, LeaseTime{o.key, o.token, 0})
 	}
 	rest := Leases{running: l.running, alarms: slices.Clone(l.alarms)}
@@ -181,5 +220,5 @@ func (l *Leases) pop() alarm {
 }
 
 func (l *Leases) clone() Leases {
-	return Leases{maps.Clone(l.running), slices.Clone(l.alarms), slices.Clone(l.lapsed)}
+	return Leases{maps.Clone(l.running), slices.Clone(l.alarms), slices.Clone(l.lapsed), l.over}
 }

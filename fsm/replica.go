@@ -16,6 +16,7 @@ type Rules struct {
 	NoReleaseToken bool // propose every Release with token 0
 	NoGate         bool // propose Acquires on arrival, whoever holds the key
 	NoNoopWait     bool // act as leader before the own start-of-term entry is applied
+	NoRequestIDs   bool // take a request that is sent again for a new one
 }
 
 // Config is what a replica is told once.
@@ -31,15 +32,16 @@ type Config struct {
 
 // A Request is what a client wants. Invalid ones are answered at once and change nothing.
 type Request struct {
-	Call    uint64 // the driver's name for it, unique here and not 0; its Reply has the same
-	Client  ClientID
-	Seq     uint64 // the client's number for it; the same again when it is sent again
-	Attempt uint32 // grows each time that it is sent again
+	Call    uint64   // the driver's name for it, unique here and not 0; its Reply has the same
+	Client  ClientID // the session; 0 for none, and then a repeated request is a new one
+	Seq     uint64   // the client's number for it; the same again when it is sent again
+	Lowest  uint64   // the client's requests below this number are closed; at most Seq
+	Attempt uint32   // grows each time that it is sent again
 	Owner   string
-	Kind    Kind // Grant, Release or Noop
+	Kind    Kind // Grant, Release, Extend, Noop, or Open
 	Key     string
-	LeaseMS int64 // Grant: 1 to MaxLeaseMS
-	Token   Token // Release
+	LeaseMS int64 // Grant, Extend: 1 to MaxLeaseMS
+	Token   Token // Release, Extend
 	Try     bool  // Grant: do not wait
 	Text    string
 }
@@ -53,6 +55,8 @@ const (
 	NotLeader                // nothing was proposed; Leader may know better
 	Unknown                  // proposed, and then this server was deposed: it may yet happen, or not
 	Superseded               // a newer attempt of the request has arrived, which will be answered
+	Expiring                 // an Extend: it is too late, an Expire of the tenure is in the log; nothing was proposed
+	Full                     // a Grant: too many wait; nothing was proposed
 	Invalid                  // Err says why
 )
 
@@ -68,6 +72,10 @@ func (s Status) String() string {
 		return "unknown"
 	case Superseded:
 		return "superseded"
+	case Expiring:
+		return "expiring"
+	case Full:
+		return "full"
 	case Invalid:
 		return "invalid"
 	}
@@ -79,12 +87,14 @@ type Reply struct {
 	Call   uint64
 	Status Status
 	Result Result
+	Index  raft.Index // Answered: the entry that came to it
 
 	// Attempt is the newest attempt of the request that the leader had when it proposed the
 	// command. A client counts its lease from before it sent that one.
+	// It is 0, and the lease counts from the first, if the result was told again.
 	Attempt uint32
 	Leader  raft.ServerID // NotLeader: who leads, if known
-	Err     error         // Invalid
+	Err     error         // Invalid; or of a NotFound, ErrTokenAhead
 }
 
 // Cause says why a leader proposed a command.
@@ -173,7 +183,7 @@ func (r *Replica) Tick(now raft.Time) {
 func (r *Replica) Deadline() raft.Time {
 	deadline := r.core.Deadline()
 	if r.leader != nil && r.leader.ready {
-		if next, ok := r.leases.Next(); ok {
+		if next, ok := r.leases.Next(); ok && !r.leases.crowded() {
 			deadline = min(deadline, next)
 		}
 	}
@@ -213,7 +223,12 @@ func (q Request) check() error {
 	if err := checkOwner(q.Owner); err != nil {
 		return err
 	}
+	if err := q.checkSession(); err != nil {
+		return err
+	}
 	switch q.Kind {
+	case Open:
+		return nil
 	case Noop:
 		if !printable(q.Text) {
 			return fmt.Errorf("%w: text %q", ErrCommand, q.Text)
@@ -224,10 +239,33 @@ func (q Request) check() error {
 			return err
 		}
 		return checkKey(q.Key)
+	case Extend:
+		if err := checkLease(q.LeaseMS); err != nil {
+			return err
+		}
+		if q.Token == 0 {
+			return ErrToken
+		}
+		return checkKey(q.Key)
 	case Release:
 		return checkKey(q.Key)
 	}
 	return fmt.Errorf("%w that a client can give: %s", ErrCommand, q.Kind)
+}
+
+// checkSession checks what names a request.
+func (q Request) checkSession() error {
+	switch {
+	case q.Client == 0:
+		return nil
+	case q.Seq < q.Lowest:
+		return fmt.Errorf("%w: %d with %d as the lowest", ErrClosed, q.Seq, q.Lowest)
+	case q.Seq-q.Lowest >= maxOpen:
+		return fmt.Errorf("%w: %d with %d as the lowest", ErrTooMany, q.Seq, q.Lowest)
+	case q.Kind == Open:
+		return fmt.Errorf("%w that a client can give in a session, %d: %s", ErrCommand, q.Client, q.Kind)
+	}
+	return nil
 }
 
 // Disconnect tells that the caller of a request has gone before the answer was handed to it. There
@@ -237,6 +275,19 @@ func (r *Replica) Disconnect(q Request) {
 	if r.leader != nil {
 		r.leader.disconnect(q)
 	}
+}
+
+// Undelivered tells that the Granted which a Take returned as y could not be handed to the caller of
+// q, who has gone. The lock is given back, unless its client has come back for it. Only the
+// leadership that gave the answer can know that: of an answer from an earlier one nothing is done,
+// and the lease ends the tenure.
+func (r *Replica) Undelivered(q Request, y Reply) {
+	r.observeLeadership()
+	l := r.leader
+	if l == nil || y.Index <= l.start || y.Result.Kind != Granted || y.Result.Again {
+		return
+	}
+	l.ghosts = append(l.ghosts, ghost{q, y.Result.Token})
 }
 
 // Take returns what there is to do since the last Take. First it applies what is committed, then it
@@ -274,7 +325,8 @@ func (r *Replica) apply(entry raft.Entry) error {
 	}
 	result := r.table.Apply(entry.Index, e)
 	switch {
-	case result.Kind == Granted:
+	case result.Again: // a duplicate sets no lease and ends none
+	case result.Kind == Granted || result.Kind == Extended:
 		tenure, _ := r.table.Holder(e.Key)
 		r.leases.Start(e.Key, tenure, r.now)
 	case result.Kind == Released || result.Kind == Expired && result.Existed:
@@ -339,11 +391,13 @@ func (l *leadership) clone() *leadership {
 		copied := *f
 		c.ahead[key] = &copied
 	}
-	c.waiting = make(map[string][]Request, len(l.waiting))
+	c.waiting = make(map[string][]waiter, len(l.waiting))
 	for key, queue := range l.waiting {
 		c.waiting[key] = slices.Clone(queue)
 	}
 	c.expiring = maps.Clone(l.expiring)
+	c.ending, c.extending = maps.Clone(l.ending), maps.Clone(l.extending)
 	c.touched = slices.Clone(l.touched)
+	c.ghosts, c.retold = slices.Clone(l.ghosts), maps.Clone(l.retold)
 	return &c
 }

@@ -68,10 +68,10 @@ func TestALockIsGrantedReleasedAndGrantedAgain(t *testing.T) {
 	same(t, "answers", "Granted{1}, Released, Granted{2}, NotFound", c.answers(a, b, d, e))
 	c.tables("door=2")
 	same(t, "first proposal", Proposed{Index: 2, Term: 1, Cause: ForClient, Envelope: Envelope{
-		Client: 1, Seq: 1, Owner: "A", Command: Command{Kind: Grant, Key: "door", LeaseMS: 10_000},
+		Client: 1, Seq: 1, Lowest: 1, Owner: "A", Command: Command{Kind: Grant, Key: "door", LeaseMS: 10_000},
 	}}, c.node(1).proposed[0])
 	same(t, "second proposal", Proposed{Index: 3, Term: 1, Meant: 1, Envelope: Envelope{
-		Client: 1, Seq: 2, Command: Command{Kind: Release, Key: "door", Token: 1},
+		Client: 1, Seq: 2, Lowest: 1, Command: Command{Kind: Release, Key: "door", Token: 1},
 	}}, c.node(1).proposed[1])
 	applied := c.node(3).applied[1]
 	same(t, "applied", Applied{Index: 2, Term: 1, Envelope: c.node(1).proposed[0].Envelope,

@@ -1,6 +1,10 @@
 package fsm
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // This file is what a leader does with requests: the gate, the queue behind it, and attempts that
 // come again. All of it is order and courtesy. None of it is needed for the table to be right,
@@ -11,79 +15,128 @@ func (r *Replica) admit(q Request) {
 	if r.reattach(q) {
 		return
 	}
+	r.leader.arrivals++
+	w := waiter{q, r.leader.arrivals}
 	switch q.Kind {
 	case Grant:
-		r.admitGrant(q)
+		r.admitGrant(w)
 	case Release:
-		r.propose(q.envelope(), q.Token, ForClient, q)
-	case Noop:
-		r.propose(q.envelope(), 0, ForClient, q)
+		r.propose(q.envelope(), q.Token, ForClient, w)
+	case Extend:
+		r.admitExtend(w)
+	case Noop, Open:
+		r.propose(q.envelope(), 0, ForClient, w)
 	}
+}
+
+// admitExtend proposes an Extend, unless an Expire of the tenure is in the log: that one will end it,
+// and to take the Extend behind it would be to promise what is lost already. It is answered at once.
+// Should the Expire be lost with this leadership, the tenure lives on and the client has heard that
+// it will not: an error to the safe side.
+func (r *Replica) admitExtend(q waiter) {
+	if r.leader.ending[tenureOf{q.Key, q.Token}] > 0 {
+		r.reply(Reply{Call: q.Call, Status: Expiring})
+		return
+	}
+	r.propose(q.envelope(), q.Token, ForClient, q)
 }
 
 // reattach finds a request that is here already, from an earlier attempt, and lets it answer this
 // call.
 func (r *Replica) reattach(q Request) bool {
-	if q.Client == 0 {
+	if q.Client == 0 || r.config.Rules.NoRequestIDs {
 		return false
 	}
-	known := func(o Request) bool { return o.Client == q.Client && o.Seq == q.Seq }
 	for i := range r.leader.proposals {
-		if o := &r.leader.proposals[i].request; known(*o) {
-			r.supersede(o.Call)
-			*o = q // the proposal's own attempt stays: the Grant was proposed on that one
+		// The proposal's own attempt stays: the Grant was proposed on that one.
+		if o := &r.leader.proposals[i].request; o.sameNumber(q) {
+			r.supersede(o, q)
 			return true
 		}
 	}
 	queue := r.leader.waiting[q.Key]
-	if i := slices.IndexFunc(queue, known); i >= 0 {
-		r.supersede(queue[i].Call)
-		queue[i] = q
-		return true
+	for i := range queue {
+		if o := &queue[i].Request; o.sameNumber(q) {
+			r.supersede(o, q)
+			return true
+		}
 	}
 	return false
 }
 
-func (r *Replica) supersede(call uint64) {
-	if call != 0 {
-		r.reply(Reply{Call: call, Status: Superseded})
+func (q *Request) sameNumber(o Request) bool { return q.Seq == o.Seq && q.Client == o.Client }
+
+// supersede puts a newer attempt in the place of an older one. Two programs that use one session do
+// not know of each other's numbers; where they wish for different things that shows here, or in the
+// table (see NumberReused). Where they wish for the same, nothing can tell them apart.
+func (r *Replica) supersede(old *Request, q Request) {
+	if old.envelope().Command != q.envelope().Command {
+		r.reply(Reply{Call: q.Call, Status: Invalid, Err: fmt.Errorf("%w: %d", ErrReused, q.Seq)})
+		return
 	}
+	if old.Call != 0 {
+		r.reply(Reply{Call: old.Call, Status: Superseded})
+	}
+	*old = q
 }
 
 // admitGrant is the gate: a Grant is proposed only when it can succeed, and others wait their turn.
+// A request that is spent, or whose session is over, takes no lock and waits for none. It asks for
+// its answer, which comes through the log as well: its client may hold the very key, and not know.
 //
 //spec:rule L2
-func (r *Replica) admitGrant(q Request) {
+func (r *Replica) admitGrant(q waiter) {
 	l := r.leader
-	if r.config.Rules.NoGate {
+	_, known := r.table.sessions[q.Client]
+	spent := q.Client != 0 && (!known || r.table.spent(q.envelope()))
+	if r.config.Rules.NoGate || spent && !r.config.Rules.NoRequestIDs {
 		r.propose(q.envelope(), 0, ForClient, q)
 		return
 	}
-	if q.Try && (len(l.waiting[q.Key]) > 0 || !r.free(q.Key)) {
+	waits := len(l.waiting[q.Key]) > 0 || !r.free(q.Key)
+	if q.Try && waits {
 		r.reply(Reply{Call: q.Call, Status: Held})
 		return
 	}
-	l.waiting[q.Key] = append(l.waiting[q.Key], q)
+	if waits && l.waiters >= maxWaiters {
+		r.reply(Reply{Call: q.Call, Status: Full})
+		return
+	}
+	l.queue(q)
+}
+
+// queue lets a Grant wait for its turn. One that was rejected has an earlier turn than those that
+// came since.
+func (l *leadership) queue(q waiter) {
+	queue := l.waiting[q.Key]
+	i, _ := slices.BinarySearchFunc(queue, q, func(a, b waiter) int { return cmp.Compare(a.turn, b.turn) })
+	l.waiting[q.Key] = slices.Insert(queue, i, q)
+	l.waiters++
 	l.touched = append(l.touched, q.Key)
 }
 
-// grantNext proposes a Grant for the first in a key's queue if the key is free.
+// grantNext proposes a Grant for the first in a key's queue if the key is free. If that one's number
+// was closed while it waited, the key stays free for the next.
 func (r *Replica) grantNext(key string) {
-	queue := r.leader.waiting[key]
-	if len(queue) == 0 || !r.free(key) {
-		return
+	for len(r.leader.waiting[key]) > 0 && r.free(key) {
+		queue := r.leader.waiting[key]
+		r.leader.waiters--
+		if len(queue) == 1 {
+			delete(r.leader.waiting, key)
+		} else {
+			r.leader.waiting[key] = queue[1:]
+		}
+		r.propose(queue[0].envelope(), 0, ForClient, queue[0])
 	}
-	if len(queue) == 1 {
-		delete(r.leader.waiting, key)
-	} else {
-		r.leader.waiting[key] = queue[1:]
-	}
-	r.propose(queue[0].envelope(), 0, ForClient, queue[0])
 }
 
 func (q Request) envelope() Envelope {
-	e := Envelope{Client: q.Client, Seq: q.Seq, Owner: q.Owner}
+	e := Envelope{Client: q.Client, Seq: q.Seq, Lowest: q.Lowest, Owner: q.Owner}
 	switch q.Kind {
+	case Open:
+		e.Command = Command{Kind: Open}
+	case Extend:
+		e.Command = Command{Kind: Extend, Key: q.Key, Token: q.Token, LeaseMS: uint32(q.LeaseMS)}
 	case Grant:
 		e.Command = Command{Kind: Grant, Key: q.Key, LeaseMS: uint32(q.LeaseMS)}
 	case Release:
@@ -92,6 +145,18 @@ func (q Request) envelope() Envelope {
 		e.Command = Command{Kind: Noop, Text: q.Text}
 	}
 	return e
+}
+
+// giveBack ends a tenure whose Granted could not be handed over, unless its client has come back for
+// it: then it was told again, or will be.
+func (r *Replica) giveBack(g ghost) {
+	l := r.leader
+	again := func(q Request) bool { return q.Client != 0 && g.request.sameNumber(q) }
+	back := l.retold[g.request.Key] == g.token || slices.ContainsFunc(l.early, again) ||
+		slices.ContainsFunc(l.proposals, func(p proposal) bool { return again(p.request) })
+	if !back || r.config.Rules.NoRequestIDs {
+		r.cleanUp(g.request.Key, g.token)
+	}
 }
 
 // disconnect forgets a call. A request that still waits goes with it; one that was proposed stays
@@ -104,7 +169,9 @@ func (l *leadership) disconnect(gone Request) {
 			l.proposals[i].request.Call = 0
 		}
 	}
-	queue := slices.DeleteFunc(l.waiting[gone.Key], same)
+	before := len(l.waiting[gone.Key])
+	queue := slices.DeleteFunc(l.waiting[gone.Key], func(w waiter) bool { return same(w.Request) })
+	l.waiters -= before - len(queue)
 	if len(queue) == 0 {
 		delete(l.waiting, gone.Key)
 	} else {

@@ -12,21 +12,30 @@ type Tenure struct {
 	Token   Token
 	LeaseMS uint32     // how long it may last, in milliseconds; counted elsewhere
 	Owner   string     // for people
-	Since   raft.Index // the entry that granted it
+	Since   raft.Index // the entry that last set the lease: a Grant or an Extend
 }
 
-// Table is the lock table: which keys are held, and the last token given out. The zero value is the
-// empty table before the first entry. There is no clock in it anywhere, so that replicas which
-// apply the same entries at different times are equal all the same.
+// maxLocks is how many keys may be held at once: with it a table fits in a gigabyte.
+const maxLocks = 1 << 20
+
+// Table is the lock table: which keys are held, the last token given out, and the clients' sessions
+// (see session.go). The zero value is the empty table before the first entry. There is no clock in
+// it anywhere, so that replicas which apply the same entries at different times are equal all the
+// same.
 type Table struct {
-	held   map[string]Tenure
-	tokens Token  // the last one assigned; it never falls, whatever is released
-	sum    uint64 // of the tenures' hashes, see Hash
+	held     map[string]Tenure
+	tokens   Token // the last one assigned; it never falls, whatever is released
+	sessions map[ClientID]session
+	silences []silence // of each session one, see forget
+	sum      uint64    // of the hashes of tenures and sessions, see Hash
 }
 
 // Apply carries out the command of the log entry at index. It is total: every envelope has a
 // result.
 func (t *Table) Apply(index raft.Index, e Envelope) Result {
+	if e.Client != 0 {
+		return t.applyOnce(index, e) // and unless it was carried out before, that calls Apply
+	}
 	tenure, held := t.held[e.Key]
 	switch e.Kind {
 	case Grant:
@@ -36,6 +45,9 @@ func (t *Table) Apply(index raft.Index, e Envelope) Result {
 		//spec:rule Grant.Held
 		if held {
 			return Result{Kind: GrantRejected}
+		}
+		if len(t.held) >= maxLocks {
+			return Result{Kind: TableFull}
 		}
 		// One counter for all keys, in the table and nowhere else. It survives every removal, so
 		// that no token is ever given out twice.
@@ -66,6 +78,22 @@ func (t *Table) Apply(index raft.Index, e Envelope) Result {
 			t.remove(e.Key, tenure)
 		}
 		return Result{Kind: Expired, Existed: existed}
+
+	case Extend:
+		// It names its tenure, so it never revives one that is over, and never lengthens another's.
+		// Since tells the countdowns that there is a new lease to count, see Leases.
+		//spec:rule Extend.Token
+		if !held || e.Token != tenure.Token {
+			return Result{Kind: NotFound}
+		}
+		t.remove(e.Key, tenure)
+		tenure.LeaseMS, tenure.Since = e.LeaseMS, index
+		t.put(e.Key, tenure)
+		return Result{Kind: Extended}
+
+	case Open:
+		t.open(index)
+		return Result{Kind: Opened, Client: ClientID(index)}
 	}
 	return Result{}
 }
@@ -100,26 +128,34 @@ func (t *Table) Tokens() Token { return t.tokens }
 
 // Clone returns an independent copy.
 func (t *Table) Clone() Table {
-	return Table{held: maps.Clone(t.held), tokens: t.tokens, sum: t.sum}
+	c := *t
+	c.held, c.sessions = maps.Clone(t.held), maps.Clone(t.sessions) // a session's parts are never written
+	c.silences = slices.Clone(t.silences)
+	return c
 }
 
 // Hash is a digest of the table: equal tables have equal hashes, and different ones differ with
-// near certainty. It is kept up to date by a sum over the tenures, which needs no order and no
-// second look at those that have not changed.
+// near certainty. It is kept up to date by a sum over tenures and sessions, which needs no order
+// and no second look at those that have not changed.
 func (t *Table) Hash() uint64 { return mix(t.sum ^ mix(uint64(t.tokens))) }
 
-// hashTenure is FNV-1a over the tenure's parts, mixed so that sums of them do not cancel.
+// hashTenure is a digest of a tenure, mixed so that sums of them do not cancel.
 func hashTenure(key string, tenure Tenure) uint64 {
+	h := mix(hashText(key, tenure.Owner) ^ uint64(tenure.Token))
+	h = mix(h ^ uint64(tenure.LeaseMS))
+	return mix(h ^ uint64(tenure.Since))
+}
+
+// hashText is FNV-1a over two texts.
+func hashText(a, b string) uint64 {
 	h := uint64(14695981039346656037)
-	for _, s := range [...]string{key, tenure.Owner} {
+	for _, s := range [...]string{a, b} {
 		for i := range len(s) {
 			h = (h ^ uint64(s[i])) * 1099511628211
 		}
 		h = (h ^ 0xff) * 1099511628211 // a byte that no UTF-8 text has, so that the parts stay apart
 	}
-	h = mix(h ^ uint64(tenure.Token))
-	h = mix(h ^ uint64(tenure.LeaseMS))
-	return mix(h ^ uint64(tenure.Since))
+	return h
 }
 
 // mix spreads each bit of x over the whole word (the finalizer of splitmix64; any like it would

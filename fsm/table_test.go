@@ -235,7 +235,7 @@ func TestTokensGrowStrictlyWithEveryGrantOfAnyKey(t *testing.T) {
 func TestATenureIsStoredAsTheLogGaveIt(t *testing.T) {
 	var table Table
 	grant := Command{Kind: Grant, Key: "door", LeaseMS: 250}
-	table.Apply(7, Envelope{Client: 3, Seq: 12, Owner: "A", Command: grant})
+	table.Apply(7, Envelope{Owner: "A", Command: grant})
 	got, held := table.Holder("door")
 	same(t, "held", true, held)
 	same(t, "tenure", Tenure{Token: 1, LeaseMS: 250, Owner: "A", Since: 7}, got)
@@ -260,6 +260,9 @@ func hashAnew(table *Table) uint64 {
 	anew := Table{tokens: table.tokens}
 	for _, key := range table.Keys() {
 		anew.put(key, table.held[key])
+	}
+	for id, s := range table.sessions {
+		anew.sum += hashSession(id, s)
 	}
 	return anew.Hash()
 }
