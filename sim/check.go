@@ -19,10 +19,12 @@ type invariant struct {
 	send       func(w *World, n *node, m *raft.Message) string // a message is about to leave
 	received   func(w *World, n *node, m *raft.Message) string // a message was handled
 	propose    func(w *World, n *node, p *fsm.Proposed) string
-	apply      func(w *World, n *node, a *fsm.Applied) string // on every node
-	firstApply func(w *World, n *node, a *fsm.Applied) string // once for each entry
+	apply      func(w *World, n *node, a *fsm.Applied) string  // on every node
+	firstApply func(w *World, n *node, a *fsm.Applied) string  // once for each entry
+	took       func(w *World, n *node, out *fsm.Output) string // all that followed from an input
 	answer     func(w *World, n *node, q *fsm.Request, y *fsm.Reply) string
-	store      func(w *World, n *node) string // a disk's durable state changed
+	heard      func(w *World, c *client, token fsm.Token) string // a client takes a lock for its own
+	store      func(w *World, n *node) string                    // a disk's durable state changed
 	restart    func(w *World, n *node) string
 }
 
@@ -41,7 +43,8 @@ func invariants() []invariant {
 		electionSafety(), leaderQuorum(), voteOnce(), termMonotone(), leaderAuthentic(),
 		persistBeforeSend(), leaderAppendOnly(), logMatchingCheck(), entryTerm(), matchSound(),
 		commitMonotone(), commitAgreement(), commitDurable(), leaderCompleteness(), stateMachineSafety(),
-		acknowledgedDurable(), tokensIncrease(), oneHolder(), removalMeant(), expireEarned(),
+		acknowledgedDurable(), tokensIncrease(), oneHolder(), grantedOnce(), removalMeant(), neverWithdrawn(),
+		leaderWaits(), gateHolds(), oneExpire(), expireEarned(), ghostCleaned(),
 		{name: wellFormed, sentence: "no server gets a message that a correct peer cannot have sent"},
 		{name: readable, sentence: "every committed command can be read"},
 		{name: coreState, sentence: "each core's state is one that raft.Check and raft.Delta accept (watched in tests)"},
@@ -79,7 +82,7 @@ func InvariantNames() []string {
 type hooks struct {
 	onStep, onChange, onAppend, onSend, onReceived []invariant
 	onPropose, onApply, onFirstApply, onAnswer     []invariant
-	onStore, onBoot                                []invariant
+	onTook, onHeard, onStore, onBoot               []invariant
 }
 
 func newHooks() hooks {
@@ -98,7 +101,9 @@ func newHooks() hooks {
 		add(&h.onPropose, i.propose != nil)
 		add(&h.onApply, i.apply != nil)
 		add(&h.onFirstApply, i.firstApply != nil)
+		add(&h.onTook, i.took != nil)
 		add(&h.onAnswer, i.answer != nil)
+		add(&h.onHeard, i.heard != nil)
 		add(&h.onStore, i.store != nil)
 		add(&h.onBoot, i.restart != nil)
 	}
@@ -156,6 +161,20 @@ func (h *hooks) apply(w *World, n *node, a *fsm.Applied) {
 func (h *hooks) firstApply(w *World, n *node, a *fsm.Applied) {
 	for i := range h.onFirstApply {
 		w.judge(&h.onFirstApply[i], n, h.onFirstApply[i].firstApply(w, n, a))
+	}
+}
+
+func (h *hooks) took(w *World, n *node, out *fsm.Output) {
+	for i := range h.onTook {
+		w.judge(&h.onTook[i], n, h.onTook[i].took(w, n, out))
+	}
+}
+
+func (h *hooks) heard(w *World, c *client, token fsm.Token) {
+	for i := range h.onHeard {
+		if problem := h.onHeard[i].heard(w, c, token); problem != "" {
+			w.violate(h.onHeard[i].name, c.name, problem)
+		}
 	}
 }
 

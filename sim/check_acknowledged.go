@@ -10,36 +10,26 @@ import (
 // acknowledgedDurable starts from what clients were told. The answered request must be in the one
 // history, and every later leader must have it.
 func acknowledgedDurable() invariant {
-	type request struct {
-		client fsm.ClientID
-		seq    uint64
-	}
-	type applied struct {
-		index  raft.Index
-		result fsm.Result
-	}
-	done := map[request]applied{} // its newest application
-	var acked raft.Index          // the highest that was answered,
-	var ackedIn raft.Term         // and the term of who answered
+	results := map[raft.Index]fsm.Result{}
+	var acked raft.Index  // the highest that was answered,
+	var ackedIn raft.Term // and the term of who answered
 	return invariant{
 		name:     "acknowledged-durable",
 		sentence: "what a client was told to have happened is committed, and no later leader lacks it",
 		firstApply: func(w *World, n *node, a *fsm.Applied) string {
-			if a.Envelope.Client != 0 {
-				done[request{a.Envelope.Client, a.Envelope.Seq}] = applied{a.Index, a.Result}
-			}
+			results[a.Index] = a.Result
 			return ""
 		},
 		answer: func(w *World, n *node, q *fsm.Request, y *fsm.Reply) string {
 			if y.Status != fsm.Answered {
 				return ""
 			}
-			a, ok := done[request{q.Client, q.Seq}]
-			if !ok {
-				return fmt.Sprintf("client %d was answered %s for request %d, which is not committed", q.Client, y.Result, q.Seq)
+			if result, ok := results[y.Index]; !ok || result != y.Result {
+				return fmt.Sprintf("client %d was answered %s for request %d, in entry %d, which is not committed or came to something else",
+					q.Client, y.Result, q.Seq, y.Index)
 			}
-			if a.index > acked {
-				acked, ackedIn = a.index, n.status.Term
+			if y.Index > acked {
+				acked, ackedIn = y.Index, n.status.Term
 			}
 			return ""
 		},

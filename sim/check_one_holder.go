@@ -12,7 +12,7 @@ func oneHolder() invariant {
 		name:     "one-holder",
 		sentence: "a key is granted only when its last tenure has ended",
 		firstApply: func(w *World, n *node, a *fsm.Applied) string {
-			if a.Result.Kind != fsm.Granted {
+			if a.Result.Kind != fsm.Granted || a.Result.Again {
 				return ""
 			}
 			if token, held := w.ledger.holder[a.Envelope.Key]; held {

@@ -20,7 +20,7 @@ func removalMeant() invariant {
 		name:     "removal-meant",
 		sentence: "a removal removes only the tenure that its issuer meant",
 		propose: func(w *World, n *node, p *fsm.Proposed) string {
-			if p.Cause != fsm.ForClient && p.Meant != 0 {
+			if p.Envelope.Kind != fsm.Extend && p.Meant != 0 {
 				meant[position{p.Index, p.Term}] = p.Meant
 			}
 			return ""

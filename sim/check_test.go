@@ -96,8 +96,56 @@ func lapsed(i raft.Index, meant fsm.Token, e fsm.Envelope) *fsm.Proposed {
 	return &fsm.Proposed{Index: i, Term: 1, Cause: fsm.ForLease, Meant: meant, Envelope: e}
 }
 
-func showings() map[string][]showing {
-	answered := &fsm.Reply{Status: fsm.Answered}
+// numbered is a Grant that a request came to.
+func numbered(i raft.Index, seq uint64, token fsm.Token) *fsm.Applied {
+	a := granted(i, token)
+	a.Envelope.Seq = seq
+	return a
+}
+
+func rejected(i raft.Index, holder fsm.Token) *fsm.Applied {
+	a := granted(i, 0)
+	a.Result, a.Holder = fsm.Result{Kind: fsm.GrantRejected}, holder
+	return a
+}
+
+// cleanup is the proposal of a leader whose client has gone before it heard of token 1.
+func cleanup(i raft.Index, e fsm.Envelope) *fsm.Proposed {
+	return &fsm.Proposed{Index: i, Term: 1, Cause: fsm.ForCleanup, Meant: 1, Envelope: e}
+}
+
+// begins shows a leader of term 2 that has applied so much and proposes, behind its first entry.
+func begins(w *World, i *invariant, applied raft.Index) string {
+	n := w.nodes[0]
+	n.status = raft.Status{Role: raft.Leader, Term: 2, LastApplied: applied}
+	problem := i.append(w, n, following(1), log("", 1, 1, 2)[2:])
+	return problem + i.propose(w, n, &fsm.Proposed{Index: 4, Term: 2})
+}
+
+// grants shows a leader that has proposed a Grant for a client, and applies it.
+func grants(w *World, i *invariant, out fsm.Output) string {
+	n := w.nodes[0]
+	n.status = *leading(1)
+	out.Applied = []fsm.Applied{*granted(1, 1)}
+	return i.propose(w, n, &fsm.Proposed{Index: 1, Term: 1, Envelope: granted(1, 1).Envelope}) + i.took(w, n, &out)
+}
+
+// extends shows a leader that has seen out the lease of token 2 and proposes its end behind entries
+// that are not applied.
+func extends(t *testing.T, i *invariant, commands ...string) string {
+	w := settled(t)
+	n := w.nodes[0]
+	for _, command := range commands {
+		if _, _, err := n.replica.Core().Propose([]byte(command)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.tenures = map[string]tenureSeen{"door": {token: 2, lease: 1}}
+	return i.propose(w, n, lapsed(3+raft.Index(len(commands)), 2, released(5, fsm.Expire, 2).Envelope))
+}
+
+func showings(t *testing.T) map[string][]showing {
+	answered := &fsm.Reply{Status: fsm.Answered, Result: granted(3, 1).Result, Index: 3}
 	request := &fsm.Request{Client: 1, Seq: 3}
 	return map[string][]showing{
 		"election-safety": {
@@ -359,8 +407,11 @@ func showings() map[string][]showing {
 			}},
 		},
 		"acknowledged-durable": {
-			{"an answer to what is not committed", "request 3, which is not committed", func(w *World, i *invariant) string {
+			{"an answer to what is not committed", "request 3, in entry 3, which is not committed", func(w *World, i *invariant) string {
 				return i.answer(w, w.nodes[0], request, answered)
+			}},
+			{"another result than it came to", "answered Granted{1} for request 3, in entry 3, which is not committed or came to something else", func(w *World, i *invariant) string {
+				return i.firstApply(w, w.nodes[0], granted(3, 2)) + i.answer(w, w.nodes[0], request, answered)
 			}},
 			{"a later leader without it", "the leader of term 2 lacks entry 3", func(w *World, i *invariant) string {
 				commit(w, 1, log("", 1, 1, 1))
@@ -410,8 +461,13 @@ func showings() map[string][]showing {
 				w.ledger.note(granted(1, 2))
 				w.clients[0].meant = map[uint64]fsm.Token{4: 1}
 				a := released(5, fsm.Release, 0)
-				a.Envelope.Client, a.Envelope.Seq = 1, 4
+				a.Envelope.Client, a.Envelope.Seq, a.Envelope.Owner = 1, 4, "A"
 				return i.firstApply(w, w.nodes[0], a)
+			}},
+			{"a client's Release with the token taken out", "was meant for token 1 and removed token 2", func(w *World, i *invariant) string {
+				w.ledger.note(granted(1, 2))
+				a := released(5, fsm.Release, 0)
+				return i.propose(w, w.nodes[0], &fsm.Proposed{Index: 5, Term: 1, Meant: 1, Envelope: a.Envelope}) + i.firstApply(w, w.nodes[0], a)
 			}},
 			{"what was meant, and a late one that removes nothing", "", func(w *World, i *invariant) string {
 				w.ledger.note(granted(1, 2))
@@ -421,19 +477,127 @@ func showings() map[string][]showing {
 					i.propose(w, w.nodes[0], lapsed(6, 1, late.Envelope)) + i.firstApply(w, w.nodes[0], late)
 			}},
 		},
+		"granted-once": {
+			{"two tenures of one request", "request 7 of client 1 was granted token 1 and, sent again, token 2", func(w *World, i *invariant) string {
+				return i.firstApply(w, w.nodes[0], numbered(1, 7, 1)) + i.firstApply(w, w.nodes[0], numbered(2, 7, 2))
+			}},
+			{"two answers to it, when the log has no numbers", "request 3 of client 1 was granted token 1 and, sent again, token 2", func(w *World, i *invariant) string {
+				again := *answered
+				again.Result.Token = 2
+				return i.answer(w, w.nodes[0], request, answered) + i.answer(w, w.nodes[0], request, &again)
+			}},
+			{"the same again, another request, another answer", "", func(w *World, i *invariant) string {
+				again := numbered(2, 7, 1)
+				again.Result.Again = true
+				return i.firstApply(w, w.nodes[0], numbered(1, 7, 1)) + i.firstApply(w, w.nodes[0], again) +
+					i.firstApply(w, w.nodes[0], numbered(3, 8, 2)) + i.answer(w, w.nodes[0], &fsm.Request{Client: 1, Seq: 7}, answered) +
+					i.answer(w, w.nodes[0], request, &fsm.Reply{Status: fsm.Superseded})
+			}},
+		},
+		"never-withdrawn": {
+			{"a clean-up of what a client was told to hold", "entry 5 cleans token 1 up, which A was told to hold", func(w *World, i *invariant) string {
+				w.ledger.note(granted(1, 1))
+				a := released(5, fsm.Release, 1)
+				return i.heard(w, w.clients[0], 1) + i.propose(w, w.nodes[0], cleanup(5, a.Envelope)) + i.firstApply(w, w.nodes[0], a)
+			}},
+			{"what was cleaned up and is told afterwards", "it is told to hold token 1, which a clean-up has ended", func(w *World, i *invariant) string {
+				w.ledger.note(granted(1, 1))
+				a := released(5, fsm.Release, 1)
+				return i.propose(w, w.nodes[0], cleanup(5, a.Envelope)) + i.firstApply(w, w.nodes[0], a) + i.heard(w, w.clients[0], 1)
+			}},
+			{"its own Release, and a clean-up of a ghost and of nothing", "", func(w *World, i *invariant) string {
+				w.ledger.note(granted(1, 1))
+				own, ghost, nothing := released(5, fsm.Release, 1), released(6, fsm.Release, 2), released(7, fsm.Release, 1)
+				nothing.Result = fsm.Result{Kind: fsm.NotFound}
+				problem := i.heard(w, w.clients[0], 1) + i.firstApply(w, w.nodes[0], own)
+				w.ledger.note(granted(5, 2))
+				return problem + i.propose(w, w.nodes[0], cleanup(6, ghost.Envelope)) + i.firstApply(w, w.nodes[0], ghost) +
+					i.propose(w, w.nodes[0], cleanup(7, nothing.Envelope)) + i.firstApply(w, w.nodes[0], nothing)
+			}},
+		},
+		"leader-waits": {
+			{"a proposal before the first entry is applied", "it proposes entry 4 in term 2; its first entry is 3, and it has applied 2", func(w *World, i *invariant) string {
+				return begins(w, i, 2)
+			}},
+			{"one after it", "", func(w *World, i *invariant) string { return begins(w, i, 3) }},
+			{"one before it, with the rule taken away", "", func(w *World, i *invariant) string {
+				w.config.rules.NoNoopWait = true
+				return begins(w, i, 2)
+			}},
+		},
+		"gate-holds": {
+			{"a Grant that fails", `grant 0 door", is rejected: token 1 holds the key`, func(w *World, i *invariant) string {
+				return i.firstApply(w, w.nodes[0], granted(1, 1)) + i.firstApply(w, w.nodes[0], rejected(2, 1))
+			}},
+			{"one that fails when there is no gate", "", func(w *World, i *invariant) string {
+				w.config.rules.NoGate = true
+				return i.firstApply(w, w.nodes[0], rejected(2, 1))
+			}},
+			{"one behind a Release that was closed, and that key granted", "", func(w *World, i *invariant) string {
+				closed := released(2, fsm.Release, 1)
+				closed.Result = fsm.Result{}
+				return i.firstApply(w, w.nodes[0], granted(1, 1)) + i.firstApply(w, w.nodes[0], closed) +
+					i.firstApply(w, w.nodes[0], rejected(3, 1))
+			}},
+			{"one that fails later on", "is rejected: token 2 holds the key", func(w *World, i *invariant) string {
+				closed := released(2, fsm.Release, 1)
+				closed.Result = fsm.Result{Kind: fsm.SessionUnknown}
+				return i.firstApply(w, w.nodes[0], closed) + i.firstApply(w, w.nodes[0], granted(3, 2)) +
+					i.firstApply(w, w.nodes[0], rejected(4, 2))
+			}},
+		},
+		"one-expire": {
+			{"a second Expire of a term", "it proposes at 7, for token 1, what it has proposed at 5", func(w *World, i *invariant) string {
+				e := released(5, fsm.Expire, 1).Envelope
+				return i.propose(w, w.nodes[0], lapsed(5, 1, e)) + i.propose(w, w.nodes[0], lapsed(7, 1, e))
+			}},
+			{"another term's, another tenure's, a clean-up", "", func(w *World, i *invariant) string {
+				e := released(5, fsm.Expire, 1).Envelope
+				later := lapsed(8, 1, e)
+				later.Term = 2
+				return i.propose(w, w.nodes[0], lapsed(5, 1, e)) + i.propose(w, w.nodes[0], lapsed(6, 2, e)) +
+					i.propose(w, w.nodes[0], cleanup(7, released(7, fsm.Release, 1).Envelope)) + i.propose(w, w.nodes[1], later)
+			}},
+		},
+		"ghost-cleaned": {
+			{"a grant of which nobody hears", "entry 1 grants token 1, of which nobody is told and which is not given back", func(w *World, i *invariant) string {
+				return grants(w, i, fsm.Output{Replies: []fsm.Reply{{Status: fsm.Unknown}}})
+			}},
+			{"the clean-up of another one", "of which nobody is told", func(w *World, i *invariant) string {
+				other := *cleanup(2, released(2, fsm.Release, 9).Envelope)
+				other.Meant = 9
+				return grants(w, i, fsm.Output{Proposed: []fsm.Proposed{other}})
+			}},
+			{"one that is told", "", func(w *World, i *invariant) string {
+				return grants(w, i, fsm.Output{Replies: []fsm.Reply{{Index: 1, Result: granted(1, 1).Result}}})
+			}},
+			{"one that is given back", "", func(w *World, i *invariant) string {
+				return grants(w, i, fsm.Output{Proposed: []fsm.Proposed{*cleanup(2, released(2, fsm.Release, 1).Envelope)}})
+			}},
+			{"one from before this leader", "", func(w *World, i *invariant) string {
+				w.nodes[0].status = raft.Status{Role: raft.Leader, Term: 2}
+				return i.took(w, w.nodes[0], &fsm.Output{Applied: []fsm.Applied{*granted(1, 1)}})
+			}},
+		},
 		"expire-earned": {
+			{"an Extend that it has not applied", "it expires token 2 behind the Extend in entry 3, which it has not applied", func(w *World, i *invariant) string {
+				return extends(t, i, "0.0 \"A\" extend 2 9000 door")
+			}},
+			{"an Extend of another tenure, and of another key", "", func(w *World, i *invariant) string {
+				return extends(t, i, "0.0 \"A\" extend 1 9000 door", "0.0 \"A\" extend 2 9000 gate")
+			}},
 			{"a tenure that it has not applied", "it expires token 2, whose Grant it has not applied", func(w *World, i *invariant) string {
-				return i.propose(w, w.nodes[0], lapsed(5, 2, released(5, fsm.Expire, 2).Envelope))
+				return i.propose(w, w.nodes[0], lapsed(1, 2, released(1, fsm.Expire, 2).Envelope))
 			}},
 			{"a lease that its clock has not seen out", "it expires token 2 after 999.999ms of a lease of 1000ms", func(w *World, i *invariant) string {
 				w.nodes[0].tenures = map[string]tenureSeen{"door": {token: 2, local: 500_000, lease: 1_000_000}}
 				w.now = 1_499_999
-				return i.propose(w, w.nodes[0], lapsed(5, 2, released(5, fsm.Expire, 2).Envelope))
+				return i.propose(w, w.nodes[0], lapsed(1, 2, released(1, fsm.Expire, 2).Envelope))
 			}},
 			{"a lease that it has seen out", "", func(w *World, i *invariant) string {
 				w.nodes[0].tenures = map[string]tenureSeen{"door": {token: 2, local: 500_000, lease: 1_000_000}}
 				w.now = 1_500_000
-				return i.propose(w, w.nodes[0], lapsed(5, 2, released(5, fsm.Expire, 2).Envelope))
+				return i.propose(w, w.nodes[0], lapsed(1, 2, released(1, fsm.Expire, 2).Envelope))
 			}},
 		},
 		stormName: {
@@ -485,7 +649,7 @@ func fresh(t *testing.T) *World {
 }
 
 func TestEveryInvariantCanFailAndIsSilentWhenItHolds(t *testing.T) {
-	shown := showings()
+	shown := showings(t)
 	for _, i := range invariants() {
 		fails, holds := false, false
 		for _, s := range shown[i.name] {

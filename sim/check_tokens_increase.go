@@ -13,7 +13,7 @@ func tokensIncrease() invariant {
 		name:     "tokens-increase",
 		sentence: "every Grant that succeeds gets a token greater than all before it",
 		firstApply: func(w *World, n *node, a *fsm.Applied) string {
-			if a.Result.Kind != fsm.Granted {
+			if a.Result.Kind != fsm.Granted || a.Result.Again {
 				return ""
 			}
 			if a.Result.Token <= last {

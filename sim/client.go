@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"ticketing/fsm"
 	"ticketing/fsm/trace"
 	"ticketing/raft"
@@ -9,7 +11,6 @@ import (
 // client is a user of locks with a clock of its own. It has one request at a time, finds the leader
 // by itself unless told otherwise, and sends a request again when it hears nothing.
 type client struct {
-	id     fsm.ClientID
 	index  int32 // in World.actors
 	name   Actor
 	clock  clock
@@ -17,6 +18,8 @@ type client struct {
 	inbox  []flight  // what arrived while it was paused,
 	todo   []Command // and what it was told to do
 
+	session    fsm.ClientID // 0 until it has opened one
+	wanted     *fsm.Request // what it opens a session for, if for anything
 	seq        uint64
 	open       bool        // a request is not answered
 	request    fsm.Request // the last one, answered or not
@@ -45,8 +48,11 @@ const (
 	stateGranted   = "granted"
 	stateRejected  = "rejected"
 	stateReleased  = "released"
+	stateExtended  = "extended"
+	stateConnected = "connected"
 	stateNotFound  = "not-found"
 	stateUnknown   = "unknown"
+	stateForgotten = "forgotten"
 	stateWritten   = "written"
 	stateRefused   = "refused"
 	stateNotLeader = "not-leader"
@@ -61,15 +67,15 @@ const retryAfter = raft.Time(500_000)
 // acquire begins a new request.
 func (w *World) acquire(c *client, a Acquire) {
 	w.begins(c, fsm.Request{
-		Kind: fsm.Grant, Key: a.Key, LeaseMS: leaseMS(a), Try: a.Try,
+		Kind: fsm.Grant, Key: a.Key, LeaseMS: leaseMS(a.Lease), Try: a.Try,
 	}, a.Via)
 }
 
 // leaseMS rounds a lease up to whole milliseconds: a client must not be promised less than it asked
 // for.
-func leaseMS(a Acquire) int64 {
-	ms := a.Lease.Milliseconds()
-	if a.Lease > 0 && a.Lease.Microseconds()%1000 > 0 {
+func leaseMS(lease time.Duration) int64 {
+	ms := lease.Milliseconds()
+	if lease > 0 && lease.Microseconds()%1000 > 0 {
 		ms++
 	}
 	return ms
@@ -79,7 +85,7 @@ func leaseMS(a Acquire) int64 {
 // that is still waiting for the lock gives up instead.
 func (w *World) release(c *client, r ReleaseLock) {
 	held := c.tokens[r.Key]
-	if c.open && c.request.Kind == fsm.Grant && c.request.Key == r.Key {
+	if c.waitsFor(r.Key) {
 		w.disconnect(c)
 		return
 	}
@@ -103,12 +109,24 @@ func (w *World) release(c *client, r ReleaseLock) {
 	}
 }
 
-// clientMeant returns the tenure that a client meant with a request, 0 for any.
-func (w *World) clientMeant(e fsm.Envelope) fsm.Token {
-	if e.Client < 1 || int(e.Client) > len(w.clients) {
-		return 0
+// waitsFor reports whether a client waits for a lock, or for the session in which it will.
+func (c *client) waitsFor(key string) bool {
+	q := &c.request
+	if q.Kind == fsm.Open && c.wanted != nil {
+		q = c.wanted
 	}
-	return w.clients[e.Client-1].meant[e.Seq]
+	return c.open && q.Kind == fsm.Grant && q.Key == key
+}
+
+// clientMeant returns the tenure that a client meant with a request, 0 for any. Its numbers go on
+// from one of its sessions to the next.
+func (w *World) clientMeant(e fsm.Envelope) fsm.Token {
+	for _, c := range w.clients {
+		if e.Client != 0 && string(c.name) == e.Owner {
+			return c.meant[e.Seq]
+		}
+	}
+	return 0
 }
 
 func (w *World) begins(c *client, q fsm.Request, via raft.ServerID) {
@@ -116,13 +134,27 @@ func (w *World) begins(c *client, q fsm.Request, via raft.ServerID) {
 		w.disconnect(c) // it turns to something else
 	}
 	c.seq++
-	q.Client, q.Seq, q.Owner = c.id, c.seq, string(c.name)
-	c.request, c.via, c.open = q, via, true
-	c.sentAt, c.unanswered = c.sentAt[:0], 0
+	// It has one request at a time: all earlier ones are closed.
+	q.Seq, q.Lowest, q.Owner = c.seq, c.seq, string(c.name)
+	c.via, c.open = via, true
 	c.state, c.token = stateWaiting, 0
 	if via != 0 {
 		c.server = via
 	}
+	if c.session != 0 {
+		w.pursue(c, q)
+		return
+	}
+	c.wanted = &q
+	w.pursue(c, fsm.Request{Kind: fsm.Open, Owner: q.Owner})
+	w.comeUp()
+}
+
+// pursue sends a new request.
+func (w *World) pursue(c *client, q fsm.Request) {
+	q.Client = c.session
+	c.request = q
+	c.sentAt, c.unanswered = c.sentAt[:0], 0
 	w.attempt(c)
 }
 
@@ -287,8 +319,12 @@ func (w *World) doClient(c *client, command Command) {
 		w.acquire(c, command)
 	case ReleaseLock:
 		w.release(c, command)
+	case Extend:
+		w.extend(c, command)
 	case Write:
 		w.write(c, command.Key)
+	case Connect:
+		w.openSession(c)
 	case ClientDo:
 		if command.Do == "retry" {
 			w.retry(c)

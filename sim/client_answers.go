@@ -29,7 +29,7 @@ func (w *World) clientReceives(c *client, f *flight) {
 	}
 	w.steps++
 	q, y := f.client.request, f.client.reply
-	if !c.open || q.Seq != c.request.Seq {
+	if !c.open || q.Seq != c.request.Seq || q.Client != c.request.Client {
 		w.traceAnswer(c, f, "ignored")
 		w.ignored(c, q, y)
 		return
@@ -46,6 +46,12 @@ func (w *World) clientReceives(c *client, f *flight) {
 		w.conclude(c, f, stateUnknown)
 	case fsm.Held:
 		w.counters[countHeld]++
+		w.conclude(c, f, stateRejected)
+	case fsm.Expiring:
+		w.counters[countExtendRefused]++
+		w.drop(c, q)
+		w.conclude(c, f, stateNotFound)
+	case fsm.Full:
 		w.conclude(c, f, stateRejected)
 	case fsm.Invalid:
 		w.conclude(c, f, stateInvalid)
@@ -86,18 +92,33 @@ func (w *World) conclude(c *client, f *flight, state string) {
 func (w *World) concluded(c *client, f *flight) {
 	q, y := f.client.request, f.client.reply
 	switch y.Result.Kind {
+	case fsm.Opened:
+		c.session = y.Result.Client
+		if c.wanted == nil {
+			w.conclude(c, f, stateConnected)
+			return
+		}
+		w.traceAnswer(c, f, stateWaiting)
+		w.pursue(c, *c.wanted)
+	case fsm.SessionUnknown: // what it wants next, it wants in a new session
+		c.session = 0
+		w.conclude(c, f, stateForgotten)
 	case fsm.Granted:
 		w.granted(c, f)
-	case fsm.GrantRejected:
+	case fsm.Extended:
+		w.extended(c, f)
+	case fsm.GrantRejected, fsm.TableFull:
 		w.conclude(c, f, stateRejected)
+	case fsm.NumberReused:
+		w.conclude(c, f, stateInvalid)
 	case fsm.Released:
 		w.drop(c, q)
 		w.conclude(c, f, stateReleased)
 	case fsm.NotFound:
 		w.drop(c, q)
 		w.conclude(c, f, stateNotFound)
-	default:
-		w.conclude(c, f, stateReleased)
+	default: // Noop: what this request was granted is over
+		w.conclude(c, f, stateLate)
 	}
 }
 
@@ -119,6 +140,7 @@ func (w *World) granted(c *client, f *flight) {
 	if c.clock.at(w.now) < deadline {
 		c.tokens[q.Key] = holding{y.Result.Token, deadline}
 		w.conclude(c, f, stateGranted)
+		w.checks.heard(w, c, y.Result.Token)
 		return
 	}
 	w.counters[countLateGrants]++

@@ -39,7 +39,7 @@ func (w *World) traceAnswer(c *client, f *flight, state string) {
 		return
 	}
 	r := w.clientRecord(f)
-	if state == stateGranted {
+	if state == stateGranted || state == stateExtended {
 		r.Until = int64(c.tokens[r.Key].deadline)
 	}
 	w.cause = w.emitClient(c, trace.Event{Kind: trace.KindAnswer, Cause: f.id, Client: r, Text: state})

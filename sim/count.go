@@ -34,6 +34,13 @@ const (
 	countRejected
 	countReleased
 	countNotFound
+	countExtended
+	countNotExtended
+	countExtendRefused
+	countSessions
+	countSessionUnknown
+	countEvicted
+	countRepeated
 	countExpireProposed
 	countExpireBare
 	countExpireExisted
@@ -63,6 +70,10 @@ func counterNames() [countEnd]string {
 		countCuts: "cuts", countPauses: "pauses", countCommits: "commits",
 		countGranted: "grant.granted", countRejected: "grant.rejected",
 		countReleased: "release.released", countNotFound: "release.not-found",
+		countExtended: "extend.extended", countNotExtended: "extend.not-found",
+		countExtendRefused: "extend.refused",
+		countSessions:      "sessions", countSessionUnknown: "sessions.unknown", countEvicted: "sessions.evicted",
+		countRepeated:       "repeated",
 		countExpireProposed: "expire.proposed", countExpireBare: "expire.bare",
 		countExpireExisted: "expire.existed", countExpireNewer: "expire.newer", countExpireFree: "expire.free",
 		countCleanups: "cleanups", countHeld: "try.held", countNotLeader: "answers.not-leader",
@@ -129,6 +140,10 @@ func (w *World) countProposed(p *fsm.Proposed) {
 // countApplied counts an entry once, when the first node applies it.
 func (w *World) countApplied(a *fsm.Applied) {
 	w.counters[countCommits]++
+	if a.Result.Again {
+		w.counters[countRepeated]++
+		return
+	}
 	switch a.Result.Kind {
 	case fsm.Granted:
 		w.counters[countGranted]++
@@ -137,7 +152,17 @@ func (w *World) countApplied(a *fsm.Applied) {
 	case fsm.Released:
 		w.counters[countReleased]++
 	case fsm.NotFound:
-		w.counters[countNotFound]++
+		if a.Envelope.Kind == fsm.Extend {
+			w.counters[countNotExtended]++
+		} else {
+			w.counters[countNotFound]++
+		}
+	case fsm.Extended:
+		w.counters[countExtended]++
+	case fsm.Opened:
+		w.counters[countSessions]++
+	case fsm.SessionUnknown:
+		w.counters[countSessionUnknown]++
 	case fsm.ResultNoop:
 		w.counters[countNoops]++
 	case fsm.Expired:

@@ -77,7 +77,8 @@ type plot struct {
 	firstSent map[sentEntry]*trace.Event // the first sending of an entry to a server by a leader
 	firstVote map[sentEntry]*trace.Event // the first request for a vote in a term, to a server
 	firstAsk  map[askedFor]*trace.Event  // the first sending of a request
-	proposed  map[askedFor]*trace.Event  // the entry that a request became
+	proposed  map[askedFor]*trace.Event  // the entry that a request became first,
+	repeats   map[int64]bool             // and by event, that it became another
 	ruptures  []int64                    // by event: how many inputs came from outside until then
 }
 
@@ -85,6 +86,7 @@ func newPlot(t *trace.Trace) *plot {
 	p := &plot{
 		Trace: t, moments: moments(t), fate: map[int64]*trace.Event{}, firstSent: map[sentEntry]*trace.Event{},
 		firstVote: map[sentEntry]*trace.Event{}, firstAsk: map[askedFor]*trace.Event{}, proposed: map[askedFor]*trace.Event{},
+		repeats: map[int64]bool{},
 	}
 	var outside int64
 	for i := range t.Events {
@@ -147,20 +149,13 @@ func (p *plot) noteAppend(e *trace.Event) {
 		return // stored, not proposed
 	}
 	envelope, err := fsm.Decode([]byte(entry.Command))
-	if err == nil && envelope.Client != 0 {
-		note(p.proposed, askedFor{p.owner(envelope), envelope.Seq, envelope.Kind.String()}, e)
+	if err != nil {
+		return
 	}
-}
-
-// owner is the client that a command is for.
-func (p *plot) owner(e fsm.Envelope) string {
-	if e.Client >= 1 && e.Client <= fsm.ClientID(len(p.Header.Clients)) {
-		return p.Header.Clients[e.Client-1]
+	if ask := p.ask(envelope, e); ask != nil {
+		p.repeats[e.ID] = p.proposed[asking(ask)] != nil
+		note(p.proposed, asking(ask), e)
 	}
-	if e.Client == 0 {
-		return e.Owner
-	}
-	return trace.ClientName(e.Owner, e.Client)
 }
 
 // How long what is drawn in one row may take.

@@ -10,6 +10,7 @@ import (
 
 // A commitment is what the row about committed entries says.
 type commitment struct {
+	first *trace.Event // that has words
 	words []string
 	lock  map[string]string
 	tone  tone
@@ -18,29 +19,44 @@ type commitment struct {
 
 // applies tells what is committed: entries that no node has applied before.
 func (s *teller) applies(m *moment, applied []*trace.Event) {
-	c := commitment{lock: map[string]string{}}
-	var first *trace.Event
+	c := &commitment{lock: map[string]string{}}
 	for _, e := range applied {
 		if entryOf(e).Index <= s.applied {
 			continue
 		}
 		s.applied = entryOf(e).Index
+		if s.isLate(entryOf(e)) {
+			s.commits(m, c)
+			c = &commitment{lock: map[string]string{}}
+		}
 		before := len(c.words)
-		s.oldNoop(e, &c)
-		s.apply(entryOf(e), &c)
-		if first == nil && len(c.words) > before {
-			first = e
+		s.oldNoop(e, c)
+		s.apply(entryOf(e), c)
+		if c.first == nil && len(c.words) > before {
+			c.first = e
 		}
 	}
-	if first == nil {
+	s.commits(m, c)
+}
+
+// commits makes the row.
+func (s *teller) commits(m *moment, c *commitment) {
+	if c.first == nil {
 		return
 	}
 	if n := len(c.words); n > 6 {
 		c.words = []string{c.words[0], "…", c.words[n-1]}
 	}
-	words := "committed: " + strings.Join(c.words, "; ") + s.hears(m)
-	r := s.add(first, words, c.tone)
+	r := s.add(c.first, "committed: "+strings.Join(c.words, "; ")+s.hears(m), c.tone)
 	r.lock, r.mark = c.lock, "◆"
+}
+
+// isLate reports whether an entry was to end another tenure than the one that it meets. What pictures
+// are about has a row of its own, below the one that shows the tenure which it meets.
+func (s *teller) isLate(entry *trace.EntryRecord) bool {
+	e, err := fsm.Decode([]byte(entry.Command))
+	holder, held := s.held[e.Key]
+	return err == nil && s.isSubject(entry) && held && holder.token != s.meant[position{entry.Index, entry.Term}]
 }
 
 // oldNoop notes that an entry without a command is committed, if it is of a term before the one
@@ -65,19 +81,21 @@ func (s *teller) oldNoop(e *trace.Event, c *commitment) {
 // apply follows the lock table by the results alone, and says what changes.
 func (s *teller) apply(entry *trace.EntryRecord, c *commitment) {
 	e, err := fsm.Decode([]byte(entry.Command))
-	if err != nil || e.Kind == fsm.Noop && e.Text == "" {
+	if err != nil || e.Kind == fsm.Noop && e.Text == "" || e.Kind == fsm.Open {
 		return
 	}
 	holder, held := s.held[e.Key]
 	var token uint64
 	switch result := entry.Result; {
+	case strings.HasSuffix(result, " again"):
+		c.words = append(c.words, s.again(e, strings.TrimSuffix(result, " again")))
 	case scan(result, "Granted{%d}", &token):
-		s.held[e.Key] = tenureLook{owner: s.owner(e), token: token, fresh: true}
-		s.owners[token] = s.owner(e)
-		c.words = append(c.words, s.owner(e)+" holds "+s.keyAnd(e.Key)+fmt.Sprintf("#%d", token))
+		s.held[e.Key] = tenureLook{owner: ownerOf(e), token: token, fresh: true}
+		s.owners[token] = ownerOf(e)
+		c.words = append(c.words, ownerOf(e)+" holds "+s.keyAnd(e.Key)+fmt.Sprintf("#%d", token))
 	case result == fsm.Result{Kind: fsm.GrantRejected}.String():
 		c.words = append(c.words, fmt.Sprintf("Grant %s is rejected, %s holds the key",
-			s.owner(e), tenureName(holder.owner, holder.token)))
+			ownerOf(e), tenureName(holder.owner, holder.token)))
 	case result == fsm.Result{Kind: fsm.Released}.String(),
 		result == fsm.Result{Kind: fsm.Expired, Existed: true}.String():
 		s.removes(entry, e, c)
@@ -85,10 +103,11 @@ func (s *teller) apply(entry *trace.EntryRecord, c *commitment) {
 		s.meets(e, holder, c)
 	case result == fsm.Result{Kind: fsm.Expired}.String():
 		c.words = append(c.words, s.proposal(entry)+" finds nothing to remove")
-	case result == fsm.Result{Kind: fsm.NotFound}.String():
-		c.words = append(c.words, s.proposal(entry)+" finds nothing to release")
+	case result == fsm.Result{Kind: fsm.Extended}.String():
+		c.words = append(c.words, fmt.Sprintf("%s%s has a new lease of %s",
+			s.keyAnd(e.Key), tenureName(holder.owner, holder.token), leaseWords(int64(e.LeaseMS))))
 	default:
-		c.words = append(c.words, s.proposal(entry))
+		c.words = append(c.words, s.proposal(entry)+nothingWords(e, result))
 	}
 }
 
@@ -106,13 +125,13 @@ func (s *teller) removes(entry *trace.EntryRecord, e fsm.Envelope, c *commitment
 		c.lock[e.Key], c.tone = "✕ gone", toneWrong
 		s.over[holder.token] = "was removed"
 		s.gone = append(s.gone, fmt.Sprintf("the lease of %s ends late and REMOVES %s", other, name))
-	case e.Client != 0 && e.Token == 0 && s.owner(e) != holder.owner:
-		words := fmt.Sprintf("%s of %s REMOVES %s", s.proposal(entry), s.owner(e), name)
+	case ownerOf(e) != "" && e.Token == 0 && ownerOf(e) != holder.owner:
+		words := fmt.Sprintf("%s of %s REMOVES %s", s.proposal(entry), ownerOf(e), name)
 		c.words = append(c.words, words)
 		c.lock[e.Key], c.tone = "✕ gone", toneWrong
 		s.over[holder.token] = "was removed"
 		s.gone = append(s.gone, words)
-	case e.Client == 0 && s.subject[position{entry.Index, entry.Term}]:
+	case s.subject[position{entry.Index, entry.Term}]:
 		c.words = append(c.words, s.proposal(entry)+" ends "+name)
 	default:
 		c.words = append(c.words, s.keyAnd(e.Key)+name+" is released")
@@ -137,13 +156,16 @@ func (s *teller) keyAnd(key string) string {
 	return ""
 }
 
-// hears adds to a commit who learns at once that it was granted.
+// hears adds to a commit who learns at once that it was granted, or has a new lease.
 func (s *teller) hears(m *moment) string {
 	words := ""
 	for _, e := range m.tail {
 		answer := s.fate[e.ID]
-		if e.Kind == trace.KindReply && answer != nil && answer.Text == stateGranted && s.quick(e, answer) {
-			words += fmt.Sprintf("; %s hears it at %s", answer.Node, millis(answer.At))
+		gains := answer != nil && (answer.Text == stateGranted || answer.Text == stateExtended)
+		if e.Kind == trace.KindReply && gains && s.quick(e, answer) {
+			if !s.told[answer.ID] {
+				words += fmt.Sprintf("; %s hears it at %s", answer.Node, millis(answer.At))
+			}
 			s.told[answer.ID] = true
 		}
 	}
@@ -154,7 +176,7 @@ func (s *teller) hears(m *moment) string {
 // time is one row.
 func (s *teller) request(e *trace.Event) {
 	c, key := clientOf(e), asking(e)
-	if c.Op == messageWrite.String() || s.firstAsk[key] != e || s.quick(e, s.proposed[key]) {
+	if c.Op == messageWrite.String() || c.Op == fsm.Open.String() || s.firstAsk[key] != e || s.quick(e, s.proposed[key]) {
 		return // told elsewhere, or a repetition
 	}
 	if r := s.last(); r != nil && r.asking != nil && e.At-r.at < quickEnough && r.asking.Op == c.Op && r.asking.Key == c.Key {
@@ -183,40 +205,12 @@ func askWords(who []string, c *trace.ClientRecord) string {
 	switch {
 	case c.Op == fsm.Release.String():
 		return listed(who) + " wants to release " + c.Key
+	case c.Op == fsm.Extend.String():
+		return fmt.Sprintf("%s wants to extend #%d by %s", listed(who), c.Token, leaseWords(c.LeaseMS))
 	case len(who) == 1:
 		return who[0] + " asks for " + c.Key
 	}
 	return listed(who) + " ask for " + c.Key
-}
-
-// answer tells what a client hears, unless its row has told it.
-func (s *teller) answer(m *moment) {
-	c := clientOf(m.Event)
-	words := answerWords(m.Node, m.Text, c)
-	if c.Status == stateNothing {
-		words = m.Node + " has no token for " + c.Key + ": it sends nothing"
-	}
-	if words != "" && !s.told[m.ID] {
-		s.add(m.Event, words, toneNone)
-	}
-}
-
-func answerWords(name, state string, c *trace.ClientRecord) string {
-	switch state {
-	case stateGranted:
-		return fmt.Sprintf("%s hears that it holds #%d", name, c.Token)
-	case stateRejected:
-		return name + " is refused: another holds " + c.Key
-	case stateUnknown:
-		return name + " is told that nobody knows what became of its request"
-	case stateLate:
-		return fmt.Sprintf("%s hears of #%d too late and gives it back", name, c.Token)
-	case stateNotLeader:
-		return name + " is told that " + c.Server + " does not lead"
-	case stateInvalid:
-		return name + "'s request is invalid"
-	}
-	return ""
 }
 
 // resource tells a write to what a lock guards.

@@ -77,6 +77,7 @@ func (s *teller) appends(m *moment, appended []*trace.Event) {
 	for _, e := range appended {
 		entry := entryOf(e)
 		switch {
+		case isOpen(entry):
 		case entry.Cause != "":
 			at := position{entry.Index, entry.Term}
 			s.meant[at], s.subject[at] = entry.Meant, entry.Cause == fsm.ForLease.String()
@@ -148,8 +149,9 @@ func (s *teller) why(e *trace.Event, entries []*trace.EntryRecord) string {
 		case fsm.ForCleanup.String():
 			reasons = append(reasons, s.owners[entry.Meant]+" has left")
 		default:
-			ask := s.firstAsk[askedFor{s.owner(envelope), envelope.Seq, envelope.Kind.String()}]
-			if s.quick(ask, e) {
+			if ask := s.ask(envelope, e); s.repeats[e.ID] {
+				reasons = append(reasons, s.asks(ask)+", again")
+			} else if s.quick(ask, e) {
 				reasons = append(reasons, s.asks(ask))
 			}
 		}
@@ -159,15 +161,18 @@ func (s *teller) why(e *trace.Event, entries []*trace.EntryRecord) string {
 	}
 	envelope, err := fsm.Decode([]byte(entries[0].Command))
 	if err == nil && envelope.Kind == fsm.Grant {
-		return s.owner(envelope) + " is next"
+		return ownerOf(envelope) + " is next"
 	}
 	return e.Node + " proposes"
 }
 
 func (s *teller) asks(ask *trace.Event) string {
 	c := clientOf(ask)
-	if c.Op == fsm.Release.String() {
+	switch c.Op {
+	case fsm.Release.String():
 		return c.Client + " releases " + c.Key
+	case fsm.Extend.String():
+		return fmt.Sprintf("%s extends #%d by %s", c.Client, c.Token, leaseWords(c.LeaseMS))
 	}
 	return c.Client + " asks for " + c.Key
 }

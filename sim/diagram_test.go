@@ -133,6 +133,7 @@ nodes 5
 clock S2 rate=1.5
 timeout S1
 until leader S1
+connect A B
 A: acquire door lease=1s
 until A granted
 cut S1 S2 | S3 S4 S5
@@ -149,6 +150,91 @@ run 200ms
 		"S2×1.5", "★t1", "░░┃░░", "✕", "█ A #1", "✂ S1 S2 | S3 S4 S5", "steps down", "S2 loses power",
 		"S2 restarts with entries", "(own clock ", "heartbeats and replies", "Grant B gate",
 	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in the picture:\n%s", want, got)
+		}
+	}
+}
+
+// Every client opens a session before it can want anything. That is not told.
+func TestAPictureDoesNotTellHowSessionsBegin(t *testing.T) {
+	const lines = `# Sessions
+nodes 3
+config election=1s
+timeout S1
+until leader S1
+%s
+A: acquire door lease=1s
+until A granted
+B: acquire door lease=1s
+run 2s
+`
+	for connect, want := range map[string]string{
+		"": "", "connect A": "", "connect A B": "", "connect others=3": "3 other clients open sessions",
+	} {
+		got := picture(t, fmt.Sprintf(lines, connect))
+		if !strings.Contains(got, want) {
+			t.Errorf("%q: no %q in the picture:\n%s", connect, want, got)
+		}
+		sessions := 0
+		for _, line := range strings.Split(got, "\n") {
+			if strings.Contains(line, "session") || strings.Contains(line, "open") {
+				sessions++
+			}
+		}
+		if sessions > 1 || want == "" && sessions > 0 {
+			t.Errorf("%q: %d rows about sessions:\n%s", connect, sessions, got)
+		}
+		for _, want := range []string{"Grant A", "█ A #1", "Grant B", "▓ B #2", "◆"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q: no %q in the picture:\n%s", connect, want, got)
+			}
+		}
+	}
+}
+
+func TestAPictureTellsWhatIsExtendedAndWhatIsToldAgain(t *testing.T) {
+	for name, want := range map[string][]string{
+		"extend": {"A extends #1 by 2s → Extend #1", "A #1 has a new lease of 2s; A hears it at"},
+		"extend-race": {
+			"B wants to extend #2 by 2s", "B is refused: the Expire of #2 is in the log",
+			"C extends #3 by 3s, again", "C is told again that vault #3 has a new lease",
+		},
+		"extend-never-creates": {"Extend #1 finds nothing to extend"},
+		"once":                 {"A asks for door, again → Grant A", "A is told again that it holds #1"},
+		"once-closed":          {"Grant A is done with: no-op", "A is told that this request is done with"},
+		"evicted":              {"Grant A door: no such session, no-op", "A is told that its session is over"},
+		"unlock-retry":         {"A releases door, again → bare Release", "A is told again that door is released"},
+	} {
+		s, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(s, Options{Record: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(Diagram(r.Trace, Style{Width: 200}), "\n")
+		for _, want := range want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in the picture:\n%s", name, want, got)
+			}
+		}
+	}
+}
+
+// Without numbers in the log a request is found by who asks for what.
+func TestAPictureWithoutNumbersStillTellsWhoAsked(t *testing.T) {
+	s, err := Load("late-release")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(s, Options{Record: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(Diagram(r.Trace, Style{}), "\n")
+	for _, want := range []string{"A asks for door → Grant A", "A releases door → Release #1", "B releases door → Release #2"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in the picture:\n%s", want, got)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"ticketing/fsm"
@@ -64,14 +65,21 @@ func (s *teller) proposal(entry *trace.EntryRecord) string {
 	case e.Kind == fsm.Noop:
 		return strconv.Quote(e.Text)
 	case e.Kind == fsm.Grant:
-		return "Grant " + s.owner(e) + s.ofKey(e.Key)
+		return "Grant " + ownerOf(e) + s.ofKey(e.Key)
 	case e.Kind == fsm.Release && e.Token == 0:
 		return "bare Release" + s.ofKey(e.Key)
 	case e.Kind == fsm.Release:
 		return fmt.Sprintf("Release #%d", e.Token) + s.ofKey(e.Key)
+	case e.Kind == fsm.Extend:
+		return fmt.Sprintf("Extend #%d", e.Token) + s.ofKey(e.Key)
+	case e.Kind == fsm.Open:
+		return ownerOf(e) + "'s session"
 	}
 	return fmt.Sprintf("Expire #%d", e.Token) + s.ofKey(e.Key)
 }
+
+// leaseWords writes a lease as people say it: 10s, 1m30s, 250ms.
+func leaseWords(ms int64) string { return brief(time.Duration(ms) * time.Millisecond) }
 
 func (s *teller) ofKey(key string) string {
 	if len(s.keys) > 1 {

@@ -63,11 +63,17 @@ func (s *teller) down(e *trace.Event) {
 	s.add(e, e.Node+" stops itself: "+e.Text, toneWrong).mark = "✕"
 }
 
+// connectOthers is how a line begins that brings clients of no name.
+const connectOthers = "connect others="
+
 // command tells a scenario's line, and follows which links are cut.
 func (s *teller) command(m *moment) {
 	words := strings.Fields(m.Text)
 	if len(words) == 0 || words[0] == "propose" {
 		return // the proposal tells itself
+	}
+	if words[0] == "connect" && !strings.HasPrefix(m.Text, connectOthers) {
+		return // all clients do that before anything that the picture is about
 	}
 	s.cut(words)
 	s.shade()
@@ -78,6 +84,8 @@ func (s *teller) command(m *moment) {
 // commandText says what a line does, where the line is not plain by itself.
 func commandText(words []string, text string) string {
 	switch {
+	case words[0] == "connect":
+		return strings.TrimPrefix(text, connectOthers) + " other clients open sessions"
 	case words[0] == "cut":
 		return "✂ " + strings.Join(words[1:], " ")
 	case words[0] == "isolate":

@@ -24,6 +24,8 @@ func (w *World) do(command Command) error {
 		return nil
 	case Until:
 		return w.until(c)
+	case Connect:
+		return w.doConnect(c)
 	case Expect:
 		return w.expect(c.Cond)
 	case At:
@@ -38,6 +40,8 @@ func (w *World) do(command Command) error {
 		return w.doAs(c.Client, command)
 	case ReleaseLock:
 		return w.doAs(c.Client, command)
+	case Extend:
+		return w.doAs(c.Client, command)
 	case Write:
 		return w.doAs(c.Client, command)
 	case ClientDo:
@@ -50,6 +54,18 @@ func (w *World) do(command Command) error {
 		return w.doNode(c)
 	}
 	return w.doNetwork(command)
+}
+
+// doScheduled carries out a command at its time. It cannot wait.
+func (w *World) doScheduled(command Command) error {
+	c, ok := command.(Connect)
+	if !ok {
+		return w.do(command)
+	}
+	w.cause = 0
+	w.traceCommand(c)
+	w.connect(c)
+	return nil
 }
 
 func (w *World) doAs(name Actor, c Command) error {

@@ -95,6 +95,9 @@ func describeClient(c *trace.ClientRecord) string {
 	if c.Token != 0 {
 		words = append(words, fmt.Sprintf("token=%d", c.Token))
 	}
+	if c.LeaseMS != 0 {
+		words = append(words, "lease="+leaseWords(c.LeaseMS))
+	}
 	if c.Status != "" {
 		words = append(words, c.Status)
 	}

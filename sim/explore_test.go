@@ -34,7 +34,8 @@ func TestRandomRunsHoldAndTheInterestingThingsHappen(t *testing.T) {
 		wanted := []string{
 			"expire.newer", "expire.existed", "expire.free", "grant.granted", "release.released", "elections",
 			"deposed.uncommitted", "truncations", "crashes", "torn", "pauses", "cuts", "lost", "duplicated",
-			"refused", "written", "cleanups", "answers.unknown", "grant.late",
+			"refused", "written", "cleanups", "answers.unknown", "grant.late", "repeated", "extend.extended",
+			"extend.refused", "extend.not-found", "sessions.evicted", "sessions.unknown",
 		}
 		for _, name := range wanted {
 			if f.Count(name) == 0 && faults == "harsh" {
@@ -58,15 +59,30 @@ func TestRandomRunsAreFineInDepth(t *testing.T) {
 	}
 }
 
-func TestTheSearchFindsWhatATokenCheckIsFor(t *testing.T) {
-	for _, rule := range []string{"expire-token", "release-token"} {
+func TestTheSearchFindsWhatATokenCheckIsForAndWhatNumbersAreFor(t *testing.T) {
+	for rule, want := range map[string]string{
+		"expire-token": "removal-meant", "release-token": "removal-meant", "request-ids": "granted-once",
+	} {
 		f := exploring(t, Search{From: 1, To: 100, Faults: "harsh", Without: []string{rule}})
 		if f.Failed == nil {
 			t.Errorf("without %s: nothing broke in 100 seeds", rule)
 			continue
 		}
-		if got := f.Failed.Violations[0].Invariant; got != "removal-meant" {
-			t.Errorf("without %s: %s broke, want removal-meant", rule, got)
+		if got := f.Failed.Violations[0].Invariant; got != want {
+			t.Errorf("without %s: %s broke, want %s", rule, got, want)
+		}
+	}
+}
+
+// Each shows what a request's number is for, and fails without one.
+func TestWithoutNumbersWhatIsAskedTwiceIsDoneTwice(t *testing.T) {
+	for _, name := range []string{"once", "once-closed", "withdrawn", "unlock-retry", "evicted"} {
+		s, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Run(s, Options{Without: []string{"request-ids"}}); err != nil || r.Held() {
+			t.Errorf("%s holds without request-ids, %v", name, err)
 		}
 	}
 }
@@ -81,6 +97,41 @@ func TestWithoutGateOrNoopWaitTheTokenCheckAloneIsEnough(t *testing.T) {
 	if f.Count("expire.newer") == 0 || f.Count("grant.rejected") == 0 {
 		t.Error("no Expire met a newer token, or no Grant was rejected")
 	}
+}
+
+// What clients do is drawn apart from what befalls the servers, so a run can be compared with one
+// under other faults.
+func TestWhatClientsDoDoesNotDependOnTheFaults(t *testing.T) {
+	for seed := uint64(1); seed <= 50; seed++ {
+		want := clientLines(t, seed, "harsh", 5)
+		kinds := map[string]int{}
+		for _, line := range want {
+			kinds[strings.Fields(line)[3]]++
+		}
+		if seed == 1 && (kinds["acquire"] == 0 || kinds["extend"] == 0 || kinds["retry"] == 0) {
+			t.Fatalf("seed %d has %v", seed, kinds)
+		}
+		for _, other := range [][]string{clientLines(t, seed, "mild", 5), clientLines(t, seed, "harsh", 3)} {
+			if diff := cmp.Diff(want, other); diff != "" {
+				t.Errorf("seed %d:\n%s", seed, diff)
+			}
+		}
+	}
+}
+
+// clientLines are a plan's lines about what clients do.
+func clientLines(t *testing.T, seed uint64, faults string, nodes int) (lines []string) {
+	t.Helper()
+	plan, err := Plan(seed, faults, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range plan.Lines {
+		if text := line.Command.String(); strings.HasPrefix(text, "at ") && strings.Contains(text, ": ") {
+			lines = append(lines, text)
+		}
+	}
+	return lines
 }
 
 func TestFindingsDoNotDependOnTheNumberOfJobs(t *testing.T) {

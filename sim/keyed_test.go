@@ -40,9 +40,17 @@ func linkOf(e *trace.Event) string {
 	case trace.KindSend:
 		return e.Message.From + ">" + e.Message.To
 	case trace.KindRequest, trace.KindDisconnect:
-		return e.Client.Client + ">" + e.Client.Server
+		return e.Client.Client + ">" + e.Client.Server + opening(e)
 	case trace.KindReply:
-		return e.Client.Server + ">" + e.Client.Client
+		return e.Client.Server + ">" + e.Client.Client + opening(e)
+	}
+	return ""
+}
+
+// opening sets the messages that begin sessions apart.
+func opening(e *trace.Event) string {
+	if e.Client.Op == "open" && e.Kind != trace.KindDisconnect {
+		return " open"
 	}
 	return ""
 }
@@ -73,6 +81,7 @@ func TestTakingOneThingAwayLeavesAllOtherDrawsAsTheyWere(t *testing.T) {
 		"a drop":              strings.Replace(busyLines, "drop S1->S2 append", "", 1),
 		"a client":            dropLines(busyLines, " C: "),
 		"a client's line":     dropLines(busyLines, "B: release"),
+		"how sessions begin":  strings.Replace(busyLines, "at 700ms", "connect A B C\n\tconnect C\n\tat 700ms", 1),
 		"no loss on a link":   strings.Replace(busyLines, "seed 5", "seed 5\nlink S1->S3 loss=0%", 1),
 		"no copies on a link": strings.Replace(busyLines, "seed 5", "seed 5\nlink S2->S1 duplicate=0%", 1),
 		"a crash":             busyLines + "crash S3\nrun 5s\n",

@@ -25,7 +25,7 @@ func (l *ledger) note(a *fsm.Applied) {
 		l.holder = map[string]fsm.Token{}
 	}
 	switch {
-	case a.Result.Kind == fsm.Granted:
+	case a.Result.Kind == fsm.Granted && !a.Result.Again:
 		l.holder[a.Envelope.Key] = a.Result.Token
 	case removes(a.Result):
 		delete(l.holder, a.Envelope.Key)
@@ -34,6 +34,9 @@ func (l *ledger) note(a *fsm.Applied) {
 
 // removes reports whether a result says that a tenure has ended.
 func removes(r fsm.Result) bool {
+	if r.Again {
+		return false
+	}
 	return r.Kind == fsm.Released || r.Kind == fsm.Expired && r.Existed
 }
 

@@ -18,7 +18,8 @@ type link struct {
 	duplicatePPM       int
 	cut                bool
 	holds              uint16 // kinds of messages that are kept in the network, a bit each
-	sent               uint64 // messages so far: the draws' ordinal
+	sent               uint64 // messages so far: the draws' ordinal,
+	opening            uint64 // and of those that begin sessions
 }
 
 // messageKind tells messages apart for selections, counters and pictures.
@@ -64,7 +65,7 @@ type flight struct {
 	held     bool   // by a hold, or because the run is manual
 	gen      uint32 // counts the slot's uses, so that a stale delivery finds nothing
 	order    uint64 // of sending, over all messages
-	nth      uint64 // of the messages on its link
+	key, nth uint64 // of its draws: its receiver's, and which of the messages on its link it is
 	id       int64  // of the trace event that sent it
 	raft     raft.Message
 	client   *clientMessage // for the kinds that clients send and get
@@ -80,9 +81,8 @@ type clientMessage struct {
 // send puts a message into the network.
 func (w *World) send(f *flight) {
 	l := &w.links[f.from][f.to]
-	l.sent++
-	f.nth = l.sent
-	n, a, b := l.sent, w.actors[f.from].key, w.actors[f.to].key
+	w.number(f)
+	n, a, b := f.nth, w.actors[f.from].key, f.key
 	w.counters[countMessages]++
 	w.counters[countMessages+counter(f.kind)]++
 	f.id = w.traceSend(f)
@@ -100,6 +100,20 @@ func (w *World) send(f *flight) {
 	}
 }
 
+// number gives a message what its draws depend on. Those that begin sessions are counted apart: when
+// a client begins one, and how often, changes nothing for what it wants afterwards.
+func (w *World) number(f *flight) {
+	l := &w.links[f.from][f.to]
+	f.key = w.actors[f.to].key
+	if f.client != nil && f.client.request.Kind == fsm.Open && f.kind != messageDisconnect {
+		l.opening++
+		f.key, f.nth = scramble(f.key), l.opening
+		return
+	}
+	l.sent++
+	f.nth = l.sent
+}
+
 // duplicate sends a copy of a message, which takes its own time.
 func (w *World) duplicate(f *flight) {
 	w.counters[countDuplicated]++
@@ -109,7 +123,7 @@ func (w *World) duplicate(f *flight) {
 // delay draws how long a message takes.
 func (w *World) delay(f *flight, s stream) trace.Time {
 	l := &w.links[f.from][f.to]
-	n, a, b := f.nth, w.actors[f.from].key, w.actors[f.to].key
+	n, a, b := f.nth, w.actors[f.from].key, f.key
 	bits := draw(w.seed, s, a, b, n)
 	if l.tailPPM > 0 && chance(draw(w.seed, streamTail, a, b, n<<1|uint64(s)&1), l.tailPPM) {
 		return between(bits, l.delayMax, max(l.tail, l.delayMax))

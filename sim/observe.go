@@ -32,13 +32,18 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 	if received != nil {
 		w.checks.received(w, n, received)
 	}
+	// What is committed is applied first, and what to propose is decided on that.
+	for i := range out.Applied {
+		w.observeApply(n, &out.Applied[i])
+	}
+	if k := len(out.Applied); k > 0 && int(out.Applied[k-1].Index) == w.ledger.applied {
+		w.counters[countEvicted] = w.counters[countSessions] - int64(n.replica.Table().Sessions())
+	}
 	for i := range out.Proposed {
 		w.countProposed(&out.Proposed[i])
 		w.checks.propose(w, n, &out.Proposed[i])
 	}
-	for i := range out.Applied {
-		w.observeApply(n, &out.Applied[i])
-	}
+	w.checks.took(w, n, out)
 	for i := range out.Messages {
 		w.checks.send(w, n, &out.Messages[i])
 	}
@@ -77,8 +82,9 @@ func (w *World) observeApply(n *node, a *fsm.Applied) {
 	}
 	w.checks.apply(w, n, a)
 	switch key := a.Envelope.Key; {
-	case a.Result.Kind == fsm.Granted:
-		n.tenures[key] = tenureSeen{a.Result.Token, n.clock.at(w.now), raft.Time(a.Envelope.LeaseMS) * 1000}
+	case a.Result.Again:
+	case a.Result.Kind == fsm.Granted, a.Result.Kind == fsm.Extended:
+		n.tenures[key] = tenureSeen{a.Holder, n.clock.at(w.now), raft.Time(a.Envelope.LeaseMS) * 1000}
 	case removes(a.Result):
 		delete(n.tenures, key)
 	}

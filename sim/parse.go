@@ -31,7 +31,7 @@ const maxNodes = 9
 
 // RuleNames lists the rules that "without" can take away.
 func RuleNames() []string {
-	return []string{"expire-token", "release-token", "gate", "noop-wait"}
+	return []string{"expire-token", "release-token", "gate", "noop-wait", "request-ids"}
 }
 
 // Parse reads a scenario. The name is its file's, which errors give as it stands. What can be

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -49,6 +50,7 @@ func (r *reader) command() Command {
 
 func timeVerbs() map[string]verb {
 	return map[string]verb{
+		"connect":   {usage: "connect A B, or connect others=N", parse: parseConnect},
 		"run":       {usage: "run DURATION", flows: true, parse: parseRun},
 		"until":     {usage: "until CONDITION [within 2s]", flows: true, parse: parseUntil},
 		"at":        {usage: "at 404ms COMMAND", flows: true, parse: parseAt},
@@ -65,6 +67,26 @@ func timeVerbs() map[string]verb {
 }
 
 func parseRun(r *reader) Command { return RunFor{For: r.duration(r.next())} }
+
+// maxOthers bounds how many sessions a line opens: a run keeps all its events in memory.
+const maxOthers = 10_000
+
+func parseConnect(r *reader) Command {
+	r.needOne()
+	var c Connect
+	if n, others := strings.CutPrefix(r.peek(), "others="); others {
+		r.next()
+		c.Others = int(r.from1(n))
+		if c.Others > maxOthers {
+			r.fail(fmt.Sprintf("others=1 to others=%d", maxOthers), "%d are too many", c.Others)
+		}
+		return c
+	}
+	for len(r.left) > 0 {
+		c.Clients = append(c.Clients, r.client(r.next()))
+	}
+	return c
+}
 
 func parseUntil(r *reader) Command { return Until{Cond: r.cond(), Within: r.within()} }
 
@@ -186,7 +208,7 @@ func laterVerbs() map[string]verb {
 // clientCommand reads what a client does, from behind its name.
 func (r *reader) clientCommand(name string) Command {
 	client := r.client(name)
-	r.usage = "A: acquire, release, write, disconnect, retry, pause or resume"
+	r.usage = "A: acquire, release, extend, write, disconnect, retry, pause or resume"
 	switch verb := r.next(); verb {
 	case "acquire":
 		r.usage = "A: acquire KEY lease=10s [try] [via=S2]"
@@ -201,12 +223,26 @@ func (r *reader) clientCommand(name string) Command {
 		r.usage = "A: " + verb
 		return ClientDo{Client: client, Do: verb}
 	case "extend":
-		r.later("extend")
+		r.usage = "A: extend KEY lease=10s [via=S2]"
+		return r.extend(client)
 	default:
-		known := []string{"acquire", "release", "write", "disconnect", "retry", "pause", "resume"}
+		known := []string{"acquire", "release", "extend", "write", "disconnect", "retry", "pause", "resume"}
 		r.unknown("client command", verb, oneOf(known), known)
 	}
 	return nil
+}
+
+func (r *reader) extend(client Actor) Command {
+	c := Extend{Client: client, Key: r.key(r.next())}
+	leased := false
+	r.options(options{
+		"lease=": func(v string) { c.Lease, leased = r.lease(v), true },
+		"via=":   func(v string) { c.Via = r.node(v) },
+	})
+	if !leased {
+		r.fail(r.usage, "the lease is missing")
+	}
+	return c
 }
 
 func (r *reader) acquire(client Actor) Command {

@@ -203,13 +203,11 @@ func (r *reader) holder() Cond {
 }
 
 func (r *reader) clientState(client string) Cond {
-	known := []string{"granted", "waiting", "rejected", "released", "not-found", "unknown",
-		"written", "refused", "not-leader", "late", "invalid", "nothing"}
+	known := []string{"granted", "waiting", "rejected", "released", "extended", "connected", "not-found",
+		"unknown", "forgotten", "written", "refused", "not-leader", "late", "invalid", "nothing"}
 	r.usage = client + " " + oneOf(known)
 	c := CondClient{Client: r.client(client), State: r.next()}
 	switch {
-	case c.State == "extended":
-		r.later("extended")
 	case !slices.Contains(known, c.State):
 		r.unknown("state of a client", c.State, oneOf(known), known)
 	case c.State == "granted":

@@ -119,8 +119,6 @@ func parseWithout(r *reader) Command {
 	for len(r.left) > 0 {
 		rule := r.next()
 		switch {
-		case rule == "request-ids":
-			r.later("without request-ids")
 		case !slices.Contains(known, rule):
 			r.unknown("rule", rule, oneOf(known), known)
 		case named[rule]:

@@ -31,8 +31,8 @@ var goodLines = []struct {
 	{"config pipeline=off batch=1 window=9",
 		SetConfig{Pipeline: ptr(false), Batch: 1, Window: 9}},
 	{"config pipeline=on", SetConfig{Pipeline: ptr(true)}},
-	{"without expire-token release-token gate noop-wait",
-		SetWithout{Rules: []string{"expire-token", "release-token", "gate", "noop-wait"}}},
+	{"without expire-token release-token gate noop-wait request-ids",
+		SetWithout{Rules: []string{"expire-token", "release-token", "gate", "noop-wait", "request-ids"}}},
 	{"node S1", SetNode{Node: 1}},
 	{"node S1 term=3 vote=S2 log=1,1,2",
 		SetNode{Node: 1, Term: 3, Vote: 2, Log: []raft.Term{1, 1, 2}}},
@@ -115,6 +115,11 @@ var goodLines = []struct {
 	{"Bob: acquire door=1/ü lease=10000h try via=S2", Acquire{Client: "Bob", Key: "door=1/ü",
 		Lease: 10000 * time.Hour, Try: true, Via: 2}},
 	{"A: release door", ReleaseLock{Client: "A", Key: "door"}},
+	{"A: extend door lease=1m", Extend{Client: "A", Key: "door", Lease: time.Minute}},
+	{"A: extend door lease=2s via=S3", Extend{Client: "A", Key: "door", Lease: 2 * time.Second, Via: 3}},
+	{"connect A Bob", Connect{Clients: []Actor{"A", "Bob"}}},
+	{"connect others=4096", Connect{Others: 4096}},
+	{"at 1s connect A", At{Time: time.Second, Command: Connect{Clients: []Actor{"A"}}}},
 	{"A: release door token=0 via=S1",
 		ReleaseLock{Client: "A", Key: "door", TokenSet: true, Via: 1}},
 	{"A: release door token=7", ReleaseLock{Client: "A", Key: "door", TokenSet: true, Token: 7}},
@@ -273,10 +278,13 @@ until count expire.newer >= 1
 expect holder door B token=2 at *
 `
 
-func TestTheExampleParses(t *testing.T) {
+func TestTheExampleParsesAndPasses(t *testing.T) {
 	s, err := Parse("late-expire", lateExpire)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if r, err := Run(s, Options{}); err != nil || !r.Held() {
+		t.Errorf("%v, %v, %v", err, r.Failure, r.Unexpected())
 	}
 	if got, want := len(s.Lines), strings.Count(lateExpire, "\n")-1; got != want {
 		t.Errorf("%d lines, want %d", got, want)
@@ -335,13 +343,12 @@ var badLines = []struct{ text, problem string }{
 	{"config checkquorum=on", "not supported yet: config checkquorum=on"},
 	{"config snapshot=5", "not supported yet: config snapshot=5"},
 	{"without", "the line says nothing; expected without RULE …"},
-	{"without token", `no rule "token"; expected expire-token, release-token, gate or noop-wait; ` +
+	{"without token", `no rule "token"; expected expire-token, release-token, gate, noop-wait or request-ids; ` +
 		`did you mean "expire-token" or "release-token"?`},
 	{"without expire-tokn",
-		`no rule "expire-tokn"; expected expire-token, release-token, gate or ` +
-			`noop-wait; did you mean "expire-token"?`},
+		`no rule "expire-tokn"; expected expire-token, release-token, gate, ` +
+			`noop-wait or request-ids; did you mean "expire-token"?`},
 	{"without gate gate", `"gate" stands twice; expected without RULE …`},
-	{"without request-ids", "not supported yet: without request-ids"},
 	{"node S3", "a second line says node S3; expected node S3 once"},
 	{"node S1 log=2,1",
 		`"2,1" is not a log; expected terms from 1 up that never fall, such as ` +
@@ -450,7 +457,7 @@ var badLines = []struct{ text, problem string }{
 		`"a" is not a client; expected a capitalised name, but not a node's, such as A ` +
 			"or Bob"},
 	{"A: aquire door",
-		`no client command "aquire"; expected acquire, release, write, disconnect, ` +
+		`no client command "aquire"; expected acquire, release, extend, write, disconnect, ` +
 			`retry, pause or resume; did you mean "acquire"?`},
 	{"A: acquire door", "the lease is missing; expected A: acquire KEY lease=10s [try] [via=S2]"},
 	{"A: acquire door lease",
@@ -458,7 +465,11 @@ var badLines = []struct{ text, problem string }{
 	{"A: acquire door lease=1", `"1" is not a duration; expected a duration such as 250ms or 10s`},
 	{"A: write " + strings.Repeat("k", 256), "the key has 256 bytes; expected at most 255"},
 	{"A: release door token=-1", `"-1" is not a whole number; expected digits, and less than 2^63`},
-	{"A: extend door lease=1s", "not supported yet: extend"},
+	{"A: extend door", "the lease is missing; expected A: extend KEY lease=10s [via=S2]"},
+	{"connect", "the line says nothing; expected connect A B, or connect others=N"},
+	{"connect S1", `"S1" is not a client; expected a capitalised name, but not a node's, such as A or Bob`},
+	{"connect others=10001", "10001 are too many; expected others=1 to others=10000"},
+	{"connect others=9 A", `"A" is too much; expected connect A B, or connect others=N`},
 	{"read S1", "not supported yet: read"},
 	{"snapshot S1", "not supported yet: snapshot"},
 	{"transfer S1 S2", "not supported yet: transfer"},
@@ -506,11 +517,10 @@ var badLines = []struct{ text, problem string }{
 	{"expect free door at A", `"A" is not a node of this scenario; expected S1 to S3`},
 	{"expect A grantd",
 		`no state of a client "grantd"; expected granted, waiting, rejected, released, ` +
-			`not-found, unknown, written, refused, not-leader, late, invalid or nothing; did you mean "granted"?`},
+			`extended, connected, not-found, unknown, forgotten, written, refused, not-leader, late, invalid or nothing; did you mean "granted"?`},
 	{"expect A waiting token=2",
 		`"token=2" is too much; expected A granted, waiting, rejected, released, ` +
-			"not-found, unknown, written, refused, not-leader, late, invalid or nothing"},
-	{"expect A extended", "not supported yet: extended"},
+			"extended, connected, not-found, unknown, forgotten, written, refused, not-leader, late, invalid or nothing"},
 	{"expect count expire.never = 0",
 		`no counter "expire.never"; expected one such as expire.newer; did you mean ` +
 			`"expire.newer"?`},
@@ -581,7 +591,7 @@ func TestNearestOffersNamesThatLookLikeTheWord(t *testing.T) {
 		{"Noop-Wait", `; did you mean "noop-wait"?`},
 		{"token", `; did you mean "expire-token" or "release-token"?`},
 		{"e", ""},
-		{"request", ""},
+		{"request", `; did you mean "request-ids"?`},
 		{strings.Repeat("gate", 1000), ""},
 	} {
 		if got := Nearest(tt.word, rules); got != tt.want {

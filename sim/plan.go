@@ -18,12 +18,16 @@ const (
 	peace    = 20 * time.Second
 )
 
+// crowded is how many others it takes for all who were there to be forgotten.
+const crowded = 4096
+
 // planner makes the scenario of a seed. What it decides is keyed by what is decided, so that its
 // parts do not depend on one another.
 type planner struct {
 	seed     uint64
 	harsh    bool
 	nodes    int
+	batch    int
 	lines    []Line
 	keys     []string
 	blackout trace.Time // when the whole cluster loses power; 0 for never
@@ -39,6 +43,8 @@ const (
 	topicClient
 	topicNodeFault
 	topicCut
+	topicRepeat
+	topicCrowd
 )
 
 // pick draws 0 … n-1 for the ith decision about something.
@@ -66,6 +72,7 @@ func Plan(seed uint64, faults string, nodes int) (*Scenario, error) {
 	}
 	p.setUp()
 	p.clients()
+	p.crowd()
 	p.blackouts()
 	for id := 1; id <= p.nodes; id++ {
 		p.nodeFaults(raft.ServerID(id))
@@ -99,6 +106,7 @@ func (p *planner) setUp() {
 		PreVote:     &off,
 		CheckQuorum: &off,
 	}
+	p.batch = config.Batch
 	if p.pick(topicShape, 5, 0, 4) == 0 {
 		config.Pipeline = &off
 	}
@@ -118,49 +126,6 @@ func (p *planner) setUp() {
 			rate = choose(p.pick(topicClock, id, 2, 4), int64(500_000), 800_000, 1_250_000, 2_000_000)
 		}
 		p.add(SetClock{Actor: NodeActor(raft.ServerID(id)), RatePPM: rate})
-	}
-}
-
-// clients draws lock users that take a lock, use it and give it back, most often close to the end
-// of the lease, where it hurts; some leave, stop, or forget.
-func (p *planner) clients() {
-	names := []Actor{"A", "B", "C", "D", "E"}
-	names = names[:3+p.pick(topicShape, 6, 0, 3)]
-	keys := p.keys[:1+p.pick(topicShape, 7, 0, 3)]
-	for c, name := range names {
-		t := p.within(topicClient, c, 0, 300*trace.Millisecond, trace.Second)
-		for i := 1; t < chaosEnd; i++ {
-			i := i * 16
-			key := keys[p.pick(topicClient, c, i, int64(len(keys)))]
-			lease := p.within(topicClient, c, i+1, 200*trace.Millisecond, 1200*trace.Millisecond) / trace.Millisecond * trace.Millisecond
-			p.at(t, Acquire{Client: name, Key: key, Lease: duration(lease), Try: p.pick(topicClient, c, i+2, 8) == 0})
-			end := t + lease*trace.Time(p.pick(topicClient, c, i+3, 60)+30)/100 // 30 % to 90 % of the lease,
-			if p.pick(topicClient, c, i+4, 2) == 0 {
-				end = t + lease*trace.Time(p.pick(topicClient, c, i+3, 25)+90)/100 // or 90 % to 115 %
-			}
-			p.at(p.within(topicClient, c, i+5, t, end), Write{Client: name, Key: key})
-			p.leave(name, c, i, key, end)
-			t = end + p.within(topicClient, c, i+6, 5*trace.Millisecond, 200*trace.Millisecond)
-		}
-	}
-}
-
-// leave draws how a client parts with its lock.
-func (p *planner) leave(name Actor, c, i int, key string, end trace.Time) {
-	switch p.pick(topicClient, c, i+7, 12) {
-	case 0:
-		p.at(end, ClientDo{Client: name, Do: "disconnect"})
-	case 1: // it forgets; the lease ends the tenure
-	case 2:
-		p.at(end-10*trace.Millisecond, ClientDo{Client: name, Do: "pause"})
-		p.at(end, Write{Client: name, Key: key})
-		p.at(end, ReleaseLock{Client: name, Key: key})
-		p.at(end+p.within(topicClient, c, i+8, 50*trace.Millisecond, 1500*trace.Millisecond), ClientDo{Client: name, Do: "resume"})
-	case 3:
-		p.at(end, ReleaseLock{Client: name, Key: key})
-		p.at(end+p.within(topicClient, c, i+8, trace.Millisecond, 5*trace.Millisecond), ClientDo{Client: name, Do: "retry"})
-	default:
-		p.at(end, ReleaseLock{Client: name, Key: key})
 	}
 }
 

@@ -120,6 +120,15 @@ const defaultWithin = 30 * time.Second
 
 // until runs until a condition holds, looking after every event.
 func (w *World) until(u Until) error {
+	if err := w.await(u); err != nil {
+		return err
+	}
+	w.emit(trace.Event{Kind: trace.KindExpect, Text: u.Cond.String()})
+	return nil
+}
+
+// await lets the run go on until a condition holds.
+func (w *World) await(u Until) error {
 	within := u.Within
 	if within == 0 {
 		within = defaultWithin
@@ -128,7 +137,6 @@ func (w *World) until(u Until) error {
 	for {
 		ok, is := w.holds(u.Cond)
 		if ok {
-			w.emit(trace.Event{Kind: trace.KindExpect, Text: u.Cond.String()})
 			return nil
 		}
 		if w.next(limit) {

@@ -177,7 +177,7 @@ func (c *worldConfig) takeAway() error {
 		case "noop-wait":
 			c.rules.NoNoopWait = true
 		case "request-ids":
-			return errors.New("not supported yet: without request-ids")
+			c.rules.NoRequestIDs = true
 		default:
 			return fmt.Errorf("unknown rule %q; expected one of %s%s",
 				rule, strings.Join(RuleNames(), " "), Nearest(rule, RuleNames()))
@@ -203,6 +203,12 @@ func (s *Scenario) clients() []Actor {
 		case Acquire:
 			add(c.Client)
 		case ReleaseLock:
+			add(c.Client)
+		case Connect:
+			for _, client := range c.Clients {
+				add(client)
+			}
+		case Extend:
 			add(c.Client)
 		case Write:
 			add(c.Client)

@@ -174,6 +174,22 @@ type (
 
 // Doing things.
 type (
+	// Connect is "connect A B": each opens a new session, and the run goes on until all have, unless
+	// the line is scheduled. Without such a line clients open theirs together, when one of them first
+	// wants something. "connect others=N" is as many clients that nobody hears of again: more than 4096
+	// sessions are not remembered, so they make that those of A and B are forgotten.
+	Connect struct {
+		Clients []Actor
+		Others  int
+	}
+	// Extend is "A: extend door lease=10s [via=S2]": a new lease for the token that A was given.
+	Extend struct {
+		Client Actor
+		Key    string
+		Lease  time.Duration
+		Via    raft.ServerID
+	}
+
 	// Acquire is "A: acquire door lease=10s [try] [via=S2]".
 	Acquire struct {
 		Client Actor
@@ -195,7 +211,8 @@ type (
 		Client Actor
 		Key    string
 	}
-	// ClientDo is "A: disconnect", "A: retry", "A: pause" or "A: resume".
+	// ClientDo is "A: disconnect", "A: retry" (the last request, answered or not, under its number),
+	// "A: pause" or "A: resume".
 	ClientDo struct {
 		Client Actor
 		Do     string
@@ -249,10 +266,14 @@ type (
 		Key string
 		At  Actor
 	}
-	// CondClient is "A granted [token=2]", "A waiting", …
+	// CondClient is "A granted [token=2]", "A waiting", …: what the client makes of its last answer.
+	// Of requests: waiting granted rejected released extended not-found unknown invalid not-leader; late,
+	// if the lease or what the request was granted is over by now; connected, if it has a new session,
+	// and forgotten, if its session is over. Of writes: written refused. And nothing, if it has no
+	// token to send.
 	CondClient struct {
 		Client Actor
-		State  string // granted waiting rejected released not-found unknown written refused …
+		State  string
 		Token  uint64
 	}
 	// CondCount is "count NAME >= 1".

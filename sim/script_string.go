@@ -145,6 +145,20 @@ func (c SetClock) String() string {
 		String()
 }
 
+func (c Connect) String() string {
+	line := newLine("connect").when(c.Others > 0, "others=%d", c.Others)
+	for _, client := range c.Clients {
+		line.when(true, "%s", client)
+	}
+	return line.String()
+}
+
+func (c Extend) String() string {
+	return newLine("%s: extend %s lease=%s", c.Client, c.Key, brief(c.Lease)).
+		when(c.Via > 0, "via=S%d", c.Via).
+		String()
+}
+
 func (c Acquire) String() string {
 	return newLine("%s: acquire %s lease=%s", c.Client, c.Key, brief(c.Lease)).
 		when(c.Try, "try").

@@ -3,7 +3,8 @@ package sim
 import "ticketing/fsm/trace"
 
 // A belief is a time in which a client thinks that it holds a lock: from the answer that granted
-// it, until it gives the lock back or its own clock reaches the deadline that it counts.
+// it, until it gives the lock back, hears that it is over, or its own clock reaches the deadline that
+// it counts.
 type belief struct {
 	client, key string
 	token       uint64
@@ -20,19 +21,35 @@ func beliefs(t *trace.Trace) []belief {
 		switch {
 		case e.Kind == trace.KindAnswer && e.Text == stateGranted:
 			all = append(all, belief{e.Node, c.Key, c.Token, e.At, deadline(t, e)})
-		case e.Kind == trace.KindRequest && c.Op == "release":
-			for j := range all {
-				if b := &all[j]; b.client == e.Node && b.key == c.Key && (c.Token == 0 || c.Token == b.token) {
-					b.to = min(b.to, e.At)
+		case e.Kind == trace.KindAnswer && e.Text == stateExtended:
+			for _, b := range believed(all, e) {
+				if b.to > e.At {
+					b.to = deadline(t, e)
 				}
+			}
+		case e.Kind == trace.KindRequest && c.Op == "release",
+			e.Kind == trace.KindAnswer && e.Text == stateNotFound:
+			for _, b := range believed(all, e) {
+				b.to = min(b.to, e.At)
 			}
 		}
 	}
 	return all
 }
 
-// deadline is the true time at which a client's clock reaches what it was granted until, if its
-// rate stays.
+// believed returns those that a client's request or answer is about.
+func believed(all []belief, e *trace.Event) (about []*belief) {
+	c := clientOf(e)
+	for i := range all {
+		if b := &all[i]; b.client == e.Node && b.key == c.Key && (c.Token == 0 || c.Token == b.token) {
+			about = append(about, b)
+		}
+	}
+	return about
+}
+
+// deadline is the true time at which a client's clock reaches what it was granted until, or has a
+// new lease until, if its rate stays.
 func deadline(t *trace.Trace, granted *trace.Event) trace.Time {
 	left := trace.Time(clientOf(granted).Until) - trace.Time(granted.Local)
 	if rate := rate(t, granted.Node); rate > 0 && rate != trueRate {

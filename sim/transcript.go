@@ -40,12 +40,16 @@ type scribe struct {
 	quiet   int        // messages without news since the last line
 	repeats bool       // not all of them heartbeats and replies
 	last    trace.Time // when something was last written
+
+	sessions map[raft.Index]bool // entries that begin one
+	openings bool                // some of what was counted is about sessions that begin
 }
 
 func newScribe(t *trace.Trace, o Style) *scribe {
 	w := &scribe{
 		plot: newPlot(t), Style: o, id: 6, time: 11, node: 2, own: 10,
 		states: map[string]trace.StateRecord{}, match: map[[2]string]raft.Index{},
+		sessions: map[raft.Index]bool{},
 	}
 	for i := range t.Events {
 		e := &t.Events[i]
@@ -156,10 +160,13 @@ func (w *scribe) flush() {
 	if w.repeats {
 		words = "⋮ " + count(w.quiet, "message that says nothing new", "heartbeats, replies and repeats")
 	}
+	if w.openings {
+		words = "⋮ " + count(w.quiet, "message that begins a session", "messages with which sessions begin, or that say nothing new")
+	}
 	c := newCanvas(w.Style)
 	c.text(w.indent, w.Clean(words), paintFaint)
 	w.out.WriteString(c.String() + "\n")
-	w.quiet, w.repeats, w.prose = 0, false, false
+	w.quiet, w.repeats, w.openings, w.prose = 0, false, false, false
 }
 
 // moment writes one moment, or counts it.
@@ -175,6 +182,9 @@ func (w *scribe) moment(m *moment) {
 		w.line(m.Event, "✕ "+m.Text, paintWrong)
 	case trace.KindViolation:
 		w.violation(m.Event)
+	}
+	if w.sessionsBegin(m) {
+		return
 	}
 	if n, quiet := w.isQuiet(m); quiet {
 		w.quiet += n

@@ -113,10 +113,14 @@ func (w *scribe) leaves(m *moment) []string {
 	var words []string
 	to := map[string][]string{}
 	add := func(text, receiver string) {
-		if to[text] == nil {
+		receivers, said := to[text]
+		if !said {
 			words = append(words, text)
 		}
-		to[text] = append(to[text], receiver)
+		if receiver != "" {
+			receivers = append(receivers, receiver)
+		}
+		to[text] = receivers
 	}
 	for _, e := range m.tail {
 		switch e.Kind {

@@ -137,9 +137,9 @@ func commandWords(entry trace.EntryRecord) string {
 	case e.Kind == fsm.Noop && e.Text == "":
 		return "no-op"
 	case e.Client == 0 && e.Owner == "":
-		return strings.TrimPrefix(entry.Command, "- ")
+		return strings.TrimSpace(strings.TrimPrefix(entry.Command, "- "))
 	}
-	_, command, _ := strings.Cut(entry.Command, `" `)
+	_, command, _ := strings.Cut(strings.TrimSpace(entry.Command), `" `)
 	return trace.ClientName(e.Owner, e.Client) + ": " + command
 }
 
@@ -158,7 +158,7 @@ func requestWords(c *trace.ClientRecord) string {
 	if c.Token != 0 {
 		words += " " + strconv.FormatUint(c.Token, 10)
 	}
-	return words + " " + c.Key
+	return strings.TrimSpace(words + " " + c.Key)
 }
 
 func (w *scribe) clients(m *moment) string {
@@ -168,7 +168,7 @@ func (w *scribe) clients(m *moment) string {
 		if c.Server == "" {
 			return fmt.Sprintf("writes to what %s guards, with token %d", c.Key, c.Token)
 		}
-		words := fmt.Sprintf("asks %s: %s %s", c.Server, c.Op, c.Key)
+		words := strings.TrimSpace(fmt.Sprintf("asks %s: %s %s", c.Server, c.Op, c.Key))
 		if c.Token != 0 {
 			words += fmt.Sprintf(", token %d", c.Token)
 		}
@@ -190,7 +190,12 @@ func (w *scribe) clients(m *moment) string {
 		return "has no token for " + c.Key + ", and sends nothing"
 	}
 	words := "hears from " + c.Server + ": " + m.Text
-	if m.Text == stateGranted {
+	switch {
+	case m.Text == stateExtended:
+		words += fmt.Sprintf("; believes to hold %s until its clock reads %s", c.Key, exactMillis(trace.Time(c.Until)))
+	case c.Status == fsm.Expiring.String():
+		words += ", an Expire of it is in the log"
+	case m.Text == stateGranted:
 		words += fmt.Sprintf(", token %d; believes to hold %s until its clock reads %s",
 			c.Token, c.Key, exactMillis(trace.Time(c.Until)))
 	}

@@ -93,9 +93,9 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 		w.nodes = append(w.nodes, n)
 		w.actors = append(w.actors, actor{name: n.name, key: uint64(id), node: n})
 	}
-	for i, name := range clients {
+	for _, name := range clients {
 		c := &client{
-			id: fsm.ClientID(i + 1), index: int32(len(w.actors)), name: name,
+			index: int32(len(w.actors)), name: name,
 			clock: clock{rate: trueRate}, tokens: map[string]holding{},
 		}
 		w.clients = append(w.clients, c)
@@ -179,7 +179,7 @@ func (w *World) next(limit trace.Time) bool {
 		w.synced(w.actors[e.actor].node, e.gen, uint64(e.slot))
 	case eventCommand:
 		w.pending--
-		if err := w.do(w.commands[e.slot]); err != nil && w.failure == nil {
+		if err := w.doScheduled(w.commands[e.slot]); err != nil && w.failure == nil {
 			w.failure = err
 			w.halted = true
 		}

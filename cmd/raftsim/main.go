@@ -180,9 +180,6 @@ func rules(list string) ([]string, error) {
 		for _, k := range known {
 			found = found || k == name
 		}
-		if name == "request-ids" {
-			return nil, misuse("not supported yet: -without request-ids (requests that are carried out once)")
-		}
 		if !found {
 			return nil, misuse("unknown rule %q%s; expected some of %s", name, sim.Nearest(name, known), strings.Join(known, ","))
 		}

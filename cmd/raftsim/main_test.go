@@ -124,8 +124,10 @@ func TestAFailureOfTheSearchPrintsTheCommandThatRepeatsIt(t *testing.T) {
 
 func TestExploreCountsWhatHappened(t *testing.T) {
 	code, out, _ := try("explore", "-seeds", "1-100", "-faults", "harsh")
-	if code != exitHeld || !strings.Contains(out, "met a newer token") || !strings.Contains(out, "invariants held") {
-		t.Errorf("exit %d\n%s", code, out)
+	for _, part := range []string{"met a newer token", "invariants held", "told again", "sessions evicted", "refused behind an Expire"} {
+		if code != exitHeld || !strings.Contains(out, part) {
+			t.Errorf("exit %d, %q\n%s", code, part, out)
+		}
 	}
 	code, out, _ = try("explore", "-seeds", "1-100", "-json", "-nodes", "3")
 	var report struct {
@@ -186,7 +188,7 @@ func TestMistakesGetAnErrorThatSaysWhatToDo(t *testing.T) {
 		{[]string{"run", "-sede", "3", "late-expire"}, `did you mean "seed"`},
 		{[]string{"run", "-seed", "x", "late-expire"}, "expected a number"},
 		{[]string{"run", "-without", "expire-tokne", "late-expire"}, `"expire-token"`},
-		{[]string{"run", "-without", "request-ids", "late-expire"}, "not supported yet"},
+		{[]string{"run", "-without", "request-id", "late-expire"}, `"request-ids"`},
 		{[]string{"run", bad}, "bad.txt:3: "},
 		{[]string{"run", heart}, "heart.txt:2: "},
 		{[]string{"run", filepath.Join(dir, "none.txt")}, "none.txt"},

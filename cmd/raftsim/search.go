@@ -187,6 +187,10 @@ func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f 
 		n("expire.existed")+n("expire.newer")+n("expire.free"), n("expire.existed"), n("expire.newer"), n("expire.free"), n("expire.bare"))
 	fmt.Fprintf(c.out, "  Grants           %8d granted, %d rejected, %d given back as too late; %d releases, %d not found; %d clean-ups\n",
 		n("grant.granted"), n("grant.rejected"), n("grant.late"), n("release.released"), n("release.not-found"), n("cleanups"))
+	fmt.Fprintf(c.out, "  Requests         %8d told again; %d sessions evicted, %d requests of theirs refused\n",
+		n("repeated"), n("sessions.evicted"), n("sessions.unknown"))
+	fmt.Fprintf(c.out, "  Extensions       %8d, %d refused behind an Expire, %d too late\n",
+		n("extend.extended"), n("extend.refused"), n("extend.not-found"))
 	fmt.Fprintf(c.out, "  Elections        %8d campaigns, %d leaders, %d deposed (%d with uncommitted entries), %d logs cut back\n",
 		n("elections"), n("leaders"), n("deposed"), n("deposed.uncommitted"), n("truncations"))
 	fmt.Fprintf(c.out, "  Faults           %8d crashes (%d tore a record), %d pauses, %d cuts, %d messages lost, %d doubled\n",

@@ -79,7 +79,10 @@ func OfRequest(q *fsm.Request) *ClientRecord {
 // OfReply writes down how a request is answered.
 func OfReply(q *fsm.Request, y *fsm.Reply) *ClientRecord {
 	r := OfRequest(q)
-	r.Status, r.Token = y.Status.String(), uint64(y.Result.Token)
+	r.Status = y.Status.String()
+	if q.Kind == fsm.Grant {
+		r.Token = uint64(y.Result.Token)
+	}
 	if y.Status == fsm.Answered {
 		r.Result = y.Result.String()
 	}
@@ -121,5 +124,5 @@ func Appended(e raft.Entry, lastBefore raft.Index, role raft.Role, p *fsm.Propos
 func Applied(a *fsm.Applied, command []byte) Event {
 	r := OfEntry(raft.Entry{Index: a.Index, Term: a.Term, Command: command})
 	r.Result, r.Hash = a.Result.String(), strconv.FormatUint(a.Hash, 16)
-	return Event{Kind: KindApply, Entry: &r, Rule: ruleOfResult(a.Result)}
+	return Event{Kind: KindApply, Entry: &r, Rule: ruleOfResult(&a.Envelope, a.Result)}
 }

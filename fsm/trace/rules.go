@@ -62,8 +62,22 @@ func ruleOfAppend(e raft.Entry, lastBefore raft.Index, role raft.Role, p *fsm.Pr
 	return "AE.4"
 }
 
-func ruleOfResult(r fsm.Result) string {
+func ruleOfResult(e *fsm.Envelope, r fsm.Result) string {
 	switch r.Kind {
+	case fsm.SessionUnknown, fsm.NumberReused:
+		return "Once"
+	case fsm.ResultNoop:
+		if e.Client != 0 && e.Kind != fsm.Noop {
+			return "Once"
+		}
+		return ""
+	}
+	if r.Again {
+		return "Once"
+	}
+	switch r.Kind {
+	case fsm.Extended:
+		return "Extend.Token"
 	case fsm.Granted:
 		return "Token.Grows"
 	case fsm.GrantRejected:
@@ -71,6 +85,9 @@ func ruleOfResult(r fsm.Result) string {
 	case fsm.Expired:
 		return "Expire.Token"
 	case fsm.NotFound:
+		if e.Kind == fsm.Extend {
+			return "Extend.Token"
+		}
 		return "Release.Token"
 	}
 	return ""

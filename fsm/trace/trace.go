@@ -182,7 +182,7 @@ type WriteRecord struct {
 type ClientRecord struct {
 	Client  string `json:"client"`
 	Server  string `json:"server,omitempty"`
-	Op      string `json:"op"` // grant, release, write, noop
+	Op      string `json:"op"` // grant, release, extend, open, noop, write
 	Key     string `json:"key,omitempty"`
 	Seq     uint64 `json:"seq,omitempty"`
 	Attempt uint32 `json:"attempt,omitempty"`
@@ -191,5 +191,5 @@ type ClientRecord struct {
 	Status  string `json:"status,omitempty"` // of an answer
 	Result  string `json:"result,omitempty"`
 	High    uint64 `json:"high,omitempty"`  // resource: the greatest token it had seen before
-	Until   int64  `json:"until,omitempty"` // granted: the client's own deadline, on its clock
+	Until   int64  `json:"until,omitempty"` // granted, extended: the client's own deadline, on its clock
 }
