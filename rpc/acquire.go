@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,39 +79,62 @@ func (c *Client) unreserve(key string) {
 	delete(c.keys, key)
 }
 
-// pursue asks one server after the other until one has the answer.
+// pursue asks one server after the other until one has the answer. It sends the same request, which
+// is carried out once, whatever became of it where it was sent before.
 func (c *Client) pursue(
 	ctx context.Context, key string, lease time.Duration, try bool,
 ) (*Lock, error) {
-	w := c.wish(key, lease, try)
+	w, err := c.wish(ctx, key, lease, try)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { w.number.done() }()
+	again := func() error { // under another number
+		w.number.done()
+		next, err := c.wish(ctx, key, lease, try)
+		if err == nil {
+			w = next
+		}
+		return err
+	}
 	way := course{client: c}
 	for {
 		l, err := c.connect(ctx)
 		if err != nil {
-			return nil, err
+			return nil, w.failed(ctx, err)
 		}
 		y, sent, err := w.ask(ctx, c, l)
-		switch {
-		case err != nil && sent:
-			// Asking again might take the lock twice, one tenure waiting behind the other. The next
-			// request begins elsewhere: this server may have been stopped, and silent ever since.
+		if err != nil {
+			y.Status = Busy // whatever it was, to ask again is right
+			w.doubt = w.doubt || sent
+			// The server may have been stopped, and silent ever since.
 			c.learn(l.addr, "")
-			return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
-		case err != nil:
-			y.Status = Busy // as good as: nothing was done
-		case y.Status == OK:
+		}
+		switch y.Status {
+		case OK:
 			c.learn("", l.addr)
-			if lock := c.newLock(key, y, w.deadline(y.Attempt)); lock != nil {
+			if lock := c.newLock(key, y, lease, w.deadline(y.Attempt)); lock != nil {
 				return lock, nil
 			}
-			w = c.wish(key, lease, try) // it came too late and was given back
-			continue
-		}
-		if y.Status != NotLeader && y.Status != Busy {
+			err = again() // it came too late and was given back
+		case Closed: // it was granted and is over
+			err = again()
+		case Gone:
+			w.number.gone()
+			if w.doubt {
+				return nil, fmt.Errorf("%w: the service has forgotten this client", ErrUnknownOutcome)
+			}
+			err = again()
+		case Unknown, Refused:
+			w.doubt = true
+			err = way.refused(ctx, l, y.Status, y.Leader)
+		case NotLeader, Busy:
+			err = way.refused(ctx, l, y.Status, y.Leader)
+		default:
 			return nil, acquireError(key, y)
 		}
-		if err := way.refused(ctx, l, y.Status, y.Leader); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, w.failed(ctx, err)
 		}
 	}
 }
@@ -118,16 +142,34 @@ func (c *Client) pursue(
 // wish is a request for a lock.
 type wish struct {
 	AcquireArgs
+	number number
 	lease  time.Duration
 	sentAt []time.Time // of each attempt
+	doubt  bool        // a server may have it, or have had it, in its hands
 }
 
-func (c *Client) wish(key string, lease time.Duration, try bool) *wish {
+func (c *Client) wish(ctx context.Context, key string, lease time.Duration, try bool) (*wish, error) {
+	n, err := c.number(ctx)
+	if err != nil {
+		return nil, err
+	}
 	// A part of a millisecond is rounded up: the client's own deadline then comes first.
-	return &wish{lease: lease, AcquireArgs: AcquireArgs{
-		Client: c.id, Seq: c.nextSeq(), Owner: c.options.Owner, Key: key, Try: try,
-		LeaseMS: int64((lease + time.Millisecond - 1) / time.Millisecond),
-	}}
+	return &wish{number: n, lease: lease, AcquireArgs: AcquireArgs{
+		Client: n.pass.id, Seq: n.seq, Owner: c.options.Owner, Key: key, Try: try,
+		LeaseMS: leaseMS(lease),
+	}}, nil
+}
+
+func leaseMS(lease time.Duration) int64 {
+	return int64((lease + time.Millisecond - 1) / time.Millisecond)
+}
+
+// failed says why a wish is given up.
+func (w *wish) failed(ctx context.Context, err error) error {
+	if w.doubt {
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, cmp.Or(context.Cause(ctx), err))
+	}
+	return err
 }
 
 func acquireError(key string, y AcquireReply) error {
@@ -138,8 +180,10 @@ func acquireError(key string, y AcquireReply) error {
 		return fmt.Errorf("%w: %s", ErrLeaseRange, y.Detail)
 	case y.Status == Invalid:
 		return fmt.Errorf("%w: %s", ErrInvalid, y.Detail)
+	case y.Status == Full:
+		return ErrTooMany
 	}
-	return fmt.Errorf("%w: %w", ErrUnknownOutcome, errDeposed)
+	return fmt.Errorf("%w: it answers with status %d", ErrInvalid, y.Status)
 }
 
 // margin is the part of a lease that its holder does without: eps = 1/margin of it. A client whose
@@ -159,8 +203,11 @@ func (w *wish) deadline(attempt uint32) time.Time {
 	if attempt >= 1 && int(attempt) <= len(w.sentAt) {
 		sent = w.sentAt[attempt-1]
 	}
-	return sent.Add(w.lease - w.lease/margin)
+	return leaseEnd(sent, w.lease)
 }
+
+// leaseEnd is when a lease is to be given up that was asked for in a request that was sent then.
+func leaseEnd(sent time.Time, lease time.Duration) time.Time { return sent.Add(lease - lease/margin) }
 
 var errSilent = errors.New("the server does not answer any more")
 
@@ -211,6 +258,7 @@ func (w *wish) ask(ctx context.Context, c *Client, l *link) (y AcquireReply, sen
 
 func (w *wish) send(l *link, done chan *rpc.Call) {
 	w.Attempt++
+	w.Lowest = w.number.lowest()
 	args := w.AcquireArgs
 	w.sentAt = append(w.sentAt, time.Now())
 	l.Go("Lock.Acquire", &args, new(AcquireReply), done)

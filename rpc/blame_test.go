@@ -66,7 +66,7 @@ func TestEachFaultIsLoggedOnceInAWhile(t *testing.T) {
 		if after := termOf(n); after != term {
 			t.Errorf("the term went from %d to %d", term, after)
 		}
-		if y := answered(t, acquire(k, 1, 1, "door", time.Minute)); y.Status != OK {
+		if y := answered(t, acquire(k, 0, 1, "door", time.Minute)); y.Status != OK {
 			t.Errorf("a proper request by the same connection is answered %+v", y)
 		}
 	})
@@ -215,7 +215,7 @@ func TestLogsHaveTheAttributesThatAreListed(t *testing.T) {
 		lock(t, k, "door", time.Minute)
 		c.disks[first].hang()
 		c.rawCaller(t, "A", first).Go("Lock.Acquire",
-			&AcquireArgs{Client: 2, Seq: 1, Key: "gate", LeaseMS: 60_000}, new(AcquireReply), nil)
+			&AcquireArgs{Key: "gate", LeaseMS: 60_000}, new(AcquireReply), nil)
 		time.Sleep(4 * longest)
 		second := c.leader()
 		c.expects[first] = io.ErrShortWrite

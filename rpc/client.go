@@ -11,8 +11,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"ticketing/fsm"
 )
 
 // Options describes a client. It is a struct and no list of functions: what can be set is seen at
@@ -53,12 +51,13 @@ const (
 type Client struct {
 	addrs   []string
 	options Options
-	id      fsm.ClientID // drawn, so that no two are the same
 	ctx     context.Context
 	close   context.CancelFunc
 
+	opening chan struct{} // whoever is in it opens a session
+
 	mu     sync.Mutex
-	seq    uint64
+	pass   *pass  // for new requests; nil if there is none
 	leader string // whom it believes to lead; "" if it does not know
 	turn   int    // whom to ask next then
 	idle   []*link
@@ -88,7 +87,7 @@ func Dial(ctx context.Context, addrs []string, options Options) (*Client, error)
 		}
 	}
 	c := &Client{
-		addrs: slices.Clone(addrs), options: options, id: fsm.ClientID(rand.Uint64() | 1),
+		addrs: slices.Clone(addrs), options: options, opening: make(chan struct{}, 1),
 		turn: rand.IntN(len(addrs)), locks: map[*Lock]bool{}, keys: map[string]bool{},
 	}
 	c.ctx, c.close = context.WithCancel(context.Background())
@@ -138,13 +137,6 @@ func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
 		cancel(nil)
 		c.active.Done()
 	}, nil
-}
-
-func (c *Client) nextSeq() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seq++
-	return c.seq
 }
 
 // connect returns a connection to the leader, as far as it is known, or to another server.

@@ -50,7 +50,7 @@ func cutOff(t *testing.T, c *cluster, old raft.ServerID, cut func(*wire)) (stale
 	start := time.Now()
 	c.net.set(cut, both(name(old), others(old)...)...)
 	for i := range 12 { // each is an AppendEntries of its own
-		args := &AcquireArgs{Client: 9, Seq: uint64(i + 1), Key: fmt.Sprint(i), LeaseMS: 60_000}
+		args := &AcquireArgs{Key: fmt.Sprint(i), LeaseMS: 60_000}
 		c.raw("B", old).Go("Lock.Acquire", args, new(AcquireReply), nil)
 		time.Sleep(2 * slowSync)
 	}
@@ -168,14 +168,14 @@ func TestAStepDownAnswersThoseWhoWait(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, old raft.ServerID) {
 		lock(t, c.client(t, "A"), "door", time.Minute)
 		waits := make(chan *rpc.Call, 10)
-		for i := range 5 {
-			args := &AcquireArgs{Client: 9, Seq: uint64(i + 1), Key: "door", LeaseMS: 60_000}
+		for range 5 {
+			args := &AcquireArgs{Key: "door", LeaseMS: 60_000}
 			c.raw("W", old).Go("Lock.Acquire", args, new(AcquireReply), waits)
 		}
 		synctest.Wait()
 		// The successor's word comes first, since the old leader cannot connect to anyone.
 		c.net.set(func(w *wire) { w.cut = true }, both(name(old), others(old)...)...)
-		args := &AcquireArgs{Client: 8, Seq: 1, Key: "other", LeaseMS: 60_000}
+		args := &AcquireArgs{Key: "other", LeaseMS: 60_000}
 		proposed := c.raw("W", old).Go("Lock.Acquire", args, new(AcquireReply), nil)
 		time.Sleep(10 * time.Second)
 		next := c.leads(old)

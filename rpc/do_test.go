@@ -56,8 +56,8 @@ func TestDoSaysThatTheLockWasLostMeanwhile(t *testing.T) {
 	for name, own := range map[string]error{"it succeeds": nil, "it fails": errWork} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, slowSync, func(t *testing.T, c *cluster, _ raft.ServerID) {
-				start := time.Now()
 				k := c.client(t, "A")
+				start := time.Now()
 				err := k.Do(within(t), "door", c.lease(), func(ctx context.Context, _ fsm.Token) error {
 					<-ctx.Done()
 					if took := time.Since(start); took != c.lease()*99/100 {

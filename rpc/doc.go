@@ -6,8 +6,9 @@
 //
 // A Node keeps raft's contract with its driver: what it says has been saved before, and after a
 // failed save it says nothing more. A Client reports what it knows: a request has succeeded, or has
-// not, or it is unknown whether it has ([ErrUnknownOutcome]), and it never sends a request for a
-// lock again unless it knows that the first one came to nothing or is still where it was.
+// not, or it is unknown whether it has ([ErrUnknownOutcome]). It has a session with the service, in
+// which a request that is sent again is carried out once: so it asks again, whoever leads, until it
+// has the answer or its context ends.
 //
 // A Lock's Done is closed at the local deadline, with no network needed. That is as much as a
 // client can know about its lock. What the lock protects should compare tokens, see package fsm.
@@ -81,6 +82,6 @@
 // config.go, node.go, save.go, peer.go, serve.go (connections, Raft's RPCs), lock.go and read.go (the
 // clients' RPCs), codec.go and conn.go, visitors.go (limits), blame.go (what others do wrong),
 // tls.go, metrics.go and exposition.go;
-// errors.go, client.go (connections), seek.go (from server to server), look.go (what changes
-// nothing), acquire.go, held.go, do.go.
+// errors.go, client.go (connections), seek.go (from server to server), pass.go (sessions), look.go
+// (what changes nothing), acquire.go, held.go, extend.go, do.go.
 package rpc

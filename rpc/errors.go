@@ -26,14 +26,13 @@ var (
 	ErrLost = fmt.Errorf("%w: its lease has run out", ErrNotHeld)
 
 	// ErrUnknownOutcome says that a request left this client and no answer came that tells whether
-	// it was carried out. With it comes the context's error, if that ended the wait.
+	// it was carried out, before the context ended; or that the service has forgotten this client
+	// meanwhile, as it does with those that were silent for longest when there are too many. Until
+	// then the client asks again, whoever leads: a request is carried out once.
 	//
-	// After it the client sends nothing more. A Grant of which nobody knows may stand in the log
-	// then, and there is no safe way to ask for its end from here: a Release needs the token, which
-	// is what the answer would have told; one that names none would remove whoever holds the key;
-	// and asking for the lock again would queue behind the first Grant. What is safe was done: the
-	// connection is closed, and a leader that sees this gives the lock back, by token, once the
-	// Grant is applied. If that leader is gone as well, the lease ends the lock.
+	// After it the client sends nothing more for a lock. Its connection is closed, and a leader that
+	// sees this gives the lock back, by token, once the Grant is applied. If that leader is gone as
+	// well, the lease ends the lock.
 	ErrUnknownOutcome = errors.New("it is not known whether the request was carried out")
 
 	// ErrNoLeader says that no server took the request: nothing was done. If it was a server's
@@ -49,6 +48,10 @@ var (
 	// otherwise: a lock should outlive its leader. The first three this client finds out by
 	// itself. It is an ErrInvalid too.
 	ErrLeaseRange = fmt.Errorf("%w: the lease is out of range", ErrInvalid)
+
+	// ErrTooMany says that as many wait for locks, or hold them, as the service takes. Nothing was
+	// done; later there may be room.
+	ErrTooMany = errors.New("the service has no room for another lock or waiter")
 
 	// ErrClosed says that the Client's Close was called.
 	ErrClosed = errors.New("the client is closed")

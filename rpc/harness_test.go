@@ -34,6 +34,7 @@ const (
 
 // cluster is three nodes, on loopback or in a bubble.
 type cluster struct {
+	rested  bool // there is a leader: a client gets its session at once
 	t       testing.TB
 	config  Config   // but for ID and Dial
 	net     *network // nil on loopback
@@ -97,6 +98,7 @@ func inBubble(t *testing.T, sync time.Duration, test func(*testing.T, *cluster, 
 		leader := c.leader()
 		// The leader's first entry is committed, and everyone has heard of that and rests.
 		time.Sleep(2*heartbeat + 4*sync)
+		c.rested = true
 		test(t, c, leader)
 	})
 }
@@ -200,6 +202,11 @@ func (c *cluster) client(t testing.TB, owner string) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
+	if c.rested {
+		if err := k.Connect(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return k
 }
 

@@ -13,20 +13,26 @@ import (
 // Lock is a lock that was taken. It is used once: after it has ended, it stays so, and whoever
 // wants the key again asks the Client for another. All methods may be called at the same time.
 type Lock struct {
-	client   *Client
-	key      string
-	token    fsm.Token
-	deadline time.Time
-	timer    *time.Timer
-	done     chan struct{}
+	client *Client
+	key    string
+	token  fsm.Token
+	lease  time.Duration
+	timer  *time.Timer
+	done   chan struct{}
+	ctx    context.Context // ends when done is closed
+	cancel context.CancelFunc
+	keeper sync.WaitGroup // see KeepAlive
 
-	mu  sync.Mutex
-	err error // why done is closed
+	mu       sync.Mutex
+	deadline time.Time // grows when the lease is extended
+	err      error     // why done is closed
 }
 
 // newLock returns the lock that was granted, or nil if its deadline has passed. Then it is given
 // back.
-func (c *Client) newLock(key string, y AcquireReply, deadline time.Time) *Lock {
+func (c *Client) newLock(
+	key string, y AcquireReply, lease time.Duration, deadline time.Time,
+) *Lock {
 	left := time.Until(deadline)
 	if left <= 0 {
 		ctx, cancel := context.WithTimeout(c.ctx, replyTimeout)
@@ -35,12 +41,15 @@ func (c *Client) newLock(key string, y AcquireReply, deadline time.Time) *Lock {
 		_, _, _ = seek[ReleaseReply](ctx, c, untilDone, "Lock.Release", c.releaseArgs(key, y.Token))
 		return nil
 	}
-	l := &Lock{client: c, key: key, token: y.Token, deadline: deadline, done: make(chan struct{})}
+	l := &Lock{
+		client: c, key: key, token: y.Token, lease: lease, deadline: deadline, done: make(chan struct{}),
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
 		c.locks[l] = true
-		l.timer = time.AfterFunc(left, func() { l.end(ErrLost) })
+		l.timer = time.AfterFunc(left, l.expire)
 	}
 	c.mu.Unlock()
 	if closed {
@@ -60,7 +69,11 @@ func (l *Lock) Token() fsm.Token { return l.token }
 // Deadline returns when the lock is to be taken for lost, by this machine's clock. Counted from
 // before the request was sent, it is the lease less a hundredth: that comes before the service's
 // own count ends, as long as both clocks' rates are right to half of a hundredth.
-func (l *Lock) Deadline() time.Time { return l.deadline }
+func (l *Lock) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
 
 // Done is closed when the lock has ended: at its deadline, for which no network is needed, by
 // Unlock, or by the client's Close. Should somebody else release it by its token or by force,
@@ -75,6 +88,15 @@ func (l *Lock) Err() error {
 	return l.err
 }
 
+// expire is what the timer does, unless the lease was extended in this moment.
+func (l *Lock) expire() {
+	if left := time.Until(l.Deadline()); left > 0 {
+		l.timer.Reset(left)
+		return
+	}
+	l.end(ErrLost)
+}
+
 // end closes Done, unless it is closed already.
 func (l *Lock) end(why error) bool {
 	l.mu.Lock()
@@ -82,6 +104,7 @@ func (l *Lock) end(why error) bool {
 	if first {
 		l.err = why
 		close(l.done)
+		l.cancel()
 	}
 	l.mu.Unlock()
 	if !first {
@@ -108,14 +131,16 @@ var errLeaseOver = errors.New("its lease is over by now")
 // the client was closed before. Release may be called with the token again: a Release that names
 // its token can do no harm to a later holder.
 func (l *Lock) Unlock(ctx context.Context) error {
-	why := ErrNotHeld
-	if !time.Now().Before(l.deadline) {
+	why, deadline := ErrNotHeld, l.Deadline()
+	if !time.Now().Before(deadline) {
 		why = ErrLost // its timer is late
 	}
-	if !l.end(why) || errors.Is(why, ErrLost) {
+	first := l.end(why)
+	l.keeper.Wait() // an Extend that is under way does not overtake the Release
+	if !first || errors.Is(why, ErrLost) {
 		return l.Err()
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, l.deadline, errLeaseOver)
+	ctx, cancel := context.WithDeadlineCause(ctx, deadline, errLeaseOver)
 	defer cancel()
 	return l.client.Release(ctx, l.key, l.token)
 }
@@ -142,21 +167,33 @@ func (c *Client) ForceRelease(ctx context.Context, key string) (Info, error) {
 	return seen, c.giveBack(ctx, once, key, 0)
 }
 
-// giveBack releases the tenure of a key with a token, or any if that is 0.
+// giveBack releases the tenure of a key with a token, or any if that is 0. In a session a Release is
+// carried out once, and the client hears what came of it, however often it asks.
 func (c *Client) giveBack(ctx context.Context, again often, key string, token fsm.Token) error {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	y, repeated, err := seek[ReleaseReply](ctx, c, again, "Lock.Release", c.releaseArgs(key, token))
+	n, err := c.number(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.done()
+	args := c.releaseArgs(key, token)
+	args.Client, args.Seq, args.Lowest = n.pass.id, n.seq, n.lowest()
+	y, repeated, err := seek[ReleaseReply](ctx, c, again, "Lock.Release", args)
 	switch {
 	case err != nil:
 		return err
 	case y.Status == OK:
 		return nil
-	case y.Status == NotFound && repeated:
-		return fmt.Errorf("%w: an answer was lost; the lock is over in any case", ErrUnknownOutcome)
+	case y.Status == Gone && repeated:
+		n.gone()
+		return fmt.Errorf("%w: the service has forgotten this client", ErrUnknownOutcome)
+	case y.Status == Gone:
+		n.gone()
+		return c.giveBack(ctx, again, key, token)
 	case y.Status == NotFound:
 		return ErrNotHeld
 	}
@@ -164,7 +201,5 @@ func (c *Client) giveBack(ctx context.Context, again often, key string, token fs
 }
 
 func (c *Client) releaseArgs(key string, token fsm.Token) *ReleaseArgs {
-	return &ReleaseArgs{
-		Client: c.id, Seq: c.nextSeq(), Owner: c.options.Owner, Key: key, Token: token,
-	}
+	return &ReleaseArgs{Owner: c.options.Owner, Key: key, Token: token}
 }

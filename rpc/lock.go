@@ -8,13 +8,24 @@ import (
 	"ticketing/raft"
 )
 
-// The clients' RPCs. Client and Seq name a request; one that still waits may be sent again, with
-// the same numbers and a greater Attempt, and the earlier call is answered Superseded. Leader is an
-// address, if known.
+// The clients' RPCs. Client is a session that Open has begun, Seq the client's number for a request,
+// and its requests below Lowest are closed: it waits for none of their answers. A request may be
+// sent again with the same numbers and a greater Attempt, and is carried out once; if an earlier
+// call still waits, that is answered Superseded. Client 0 is no session: then a request that is sent
+// again is another one. Leader is an address, if known.
 type (
+	OpenArgs  struct{ Owner string }
+	OpenReply struct {
+		Status Status
+		Leader string
+		Detail string
+		Client fsm.ClientID // OK: the session
+	}
+
 	AcquireArgs struct {
 		Client  fsm.ClientID
 		Seq     uint64
+		Lowest  uint64
 		Attempt uint32
 		Owner   string // for people
 		Key     string
@@ -31,9 +42,26 @@ type (
 		Attempt uint32 // the newest that the leader had when it proposed the Grant
 	}
 
+	ExtendArgs struct {
+		Client  fsm.ClientID
+		Seq     uint64
+		Lowest  uint64
+		Owner   string
+		Key     string
+		Token   fsm.Token
+		LeaseMS int64 // from now on
+	}
+	ExtendReply struct {
+		Status  Status // OK, or NotFound if the tenure is over or about to be
+		Leader  string
+		Detail  string
+		LeastMS int64
+	}
+
 	ReleaseArgs struct {
 		Client fsm.ClientID
 		Seq    uint64
+		Lowest uint64
 		Owner  string
 		Key    string
 		Token  fsm.Token // 0 releases the key whoever holds it
@@ -109,15 +137,42 @@ const maxListed = 500 // locks in one reply: with the longest keys and owners a 
 // lockService is what clients call.
 type lockService struct{ *session }
 
-func (l lockService) Acquire(a *AcquireArgs, y *AcquireReply) error {
-	if least := l.node.config.LeastLease.Milliseconds(); a.LeaseMS < least {
-		y.Status, y.LeastMS = Invalid, least
-		y.Detail = fmt.Sprintf("the lease must be at least %dms, to outlive an election, not %dms",
-			least, a.LeaseMS)
+func (l lockService) Open(a *OpenArgs, y *OpenReply) error {
+	r, status := l.request(fsm.Request{Owner: a.Owner, Kind: fsm.Open})
+	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
+	y.Client = r.Result.Client
+	return nil
+}
+
+// tooShort says what is wrong with a lease that does not outlive an election, "" if it does.
+func (l lockService) tooShort(ms int64) (detail string, least int64) {
+	if least = l.node.config.LeastLease.Milliseconds(); ms >= least {
+		return "", 0
+	}
+	return fmt.Sprintf("the lease must be at least %dms, to outlive an election, not %dms", least, ms),
+		least
+}
+
+func (l lockService) Extend(a *ExtendArgs, y *ExtendReply) error {
+	if y.Detail, y.LeastMS = l.tooShort(a.LeaseMS); y.Detail != "" {
+		y.Status = Invalid
 		return nil
 	}
 	r, status := l.request(fsm.Request{
-		Client: a.Client, Seq: a.Seq, Attempt: a.Attempt, Owner: a.Owner,
+		Client: a.Client, Seq: a.Seq, Lowest: a.Lowest, Owner: a.Owner,
+		Kind: fsm.Extend, Key: a.Key, Token: a.Token, LeaseMS: a.LeaseMS,
+	})
+	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
+	return nil
+}
+
+func (l lockService) Acquire(a *AcquireArgs, y *AcquireReply) error {
+	if y.Detail, y.LeastMS = l.tooShort(a.LeaseMS); y.Detail != "" {
+		y.Status = Invalid
+		return nil
+	}
+	r, status := l.request(fsm.Request{
+		Client: a.Client, Seq: a.Seq, Lowest: a.Lowest, Attempt: a.Attempt, Owner: a.Owner,
 		Kind: fsm.Grant, Key: a.Key, LeaseMS: a.LeaseMS, Try: a.Try,
 	})
 	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
@@ -133,7 +188,8 @@ func (l lockService) Acquire(a *AcquireArgs, y *AcquireReply) error {
 
 func (l lockService) Release(a *ReleaseArgs, y *ReleaseReply) error {
 	r, status := l.request(fsm.Request{
-		Client: a.Client, Seq: a.Seq, Owner: a.Owner, Kind: fsm.Release, Key: a.Key, Token: a.Token,
+		Client: a.Client, Seq: a.Seq, Lowest: a.Lowest, Owner: a.Owner,
+		Kind: fsm.Release, Key: a.Key, Token: a.Token,
 	})
 	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
 	return nil
@@ -194,10 +250,8 @@ func (n *Node) abandon(q fsm.Request, reply <-chan fsm.Reply) {
 		n.replica.Disconnect(q)
 		return
 	}
-	if r := <-reply; r.Status == fsm.Answered && r.Result.Kind == fsm.Granted {
-		n.replica.Request(fsm.Request{
-			Call: n.calls.Add(1), Kind: fsm.Release, Key: q.Key, Token: r.Result.Token,
-		})
+	if r := <-reply; r.Status == fsm.Answered {
+		n.replica.Undelivered(q, r)
 	}
 }
 
@@ -206,12 +260,20 @@ func statusOf(r fsm.Reply) Status {
 	switch r.Status {
 	case fsm.Answered:
 		switch r.Result.Kind {
-		case fsm.Granted, fsm.Released:
+		case fsm.Granted, fsm.Released, fsm.Extended, fsm.Opened:
 			return OK
 		case fsm.GrantRejected:
 			return Held
 		case fsm.NotFound:
 			return NotFound
+		case fsm.ResultNoop:
+			return Closed
+		case fsm.SessionUnknown:
+			return Gone
+		case fsm.TableFull:
+			return Full
+		case fsm.NumberReused:
+			return Invalid
 		}
 	case fsm.Held:
 		return Held
@@ -219,6 +281,10 @@ func statusOf(r fsm.Reply) Status {
 		return NotLeader
 	case fsm.Superseded:
 		return Superseded
+	case fsm.Expiring:
+		return NotFound
+	case fsm.Full:
+		return Full
 	case fsm.Invalid:
 		return Invalid
 	}

@@ -121,6 +121,8 @@ func TestMetricsMoveWithWhatTheyCount(t *testing.T) {
 	inBubble(t, sync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		n, follower := c.nodes[leader], c.nodes[leader%3+1]
 		k := c.rawCaller(t, "A", leader)
+		client := opened(t, k)
+		time.Sleep(2 * heartbeat)
 		call := func(q fsm.Request) {
 			args := &ReleaseArgs{Client: q.Client, Seq: q.Seq, Key: q.Key, Token: q.Token}
 			if err := k.Call("Lock.Release", args, new(ReleaseReply)); err != nil {
@@ -135,7 +137,7 @@ func TestMetricsMoveWithWhatTheyCount(t *testing.T) {
 		}
 		settle := func() { time.Sleep(2 * heartbeat) }
 		want(t, "a Grant", moved(t, n, func() {
-			answered(t, acquire(k, 1, 1, "door", time.Minute))
+			answered(t, acquire(k, client, 1, "door", time.Minute))
 			settle()
 		}), map[string]float64{
 			`grants_total{result="granted"}`: 1, `grants_total{result="rejected"}`: 0,
@@ -147,20 +149,20 @@ func TestMetricsMoveWithWhatTheyCount(t *testing.T) {
 			`acquire_seconds_bucket{le="0.004"}`: 1,
 		})
 		want(t, "a Grant at a follower", moved(t, follower, func() {
-			answered(t, acquire(k, 1, 2, "hall", time.Minute))
+			answered(t, acquire(k, client, 2, "hall", time.Minute))
 			settle()
 		}), map[string]float64{
 			`grants_total{result="granted"}`: 1, "locks_held": 1, "writes_total": 1,
 			"acquire_seconds_count": 0,
 		})
 		want(t, "a Release", moved(t, n, func() {
-			call(fsm.Request{Client: 1, Seq: 3, Key: "door", Token: 1})
+			call(fsm.Request{Client: client, Seq: 3, Key: "door", Token: 1})
 		}), map[string]float64{
 			`releases_total{result="released",cause="client"}`: 1, "locks_held": -1,
 			"tokens_issued_total": 0, `releases_total{result="notfound",cause="client"}`: 0,
 		})
 		want(t, "a Release of nothing", moved(t, n, func() {
-			call(fsm.Request{Client: 1, Seq: 4, Key: "door", Token: 1})
+			call(fsm.Request{Client: client, Seq: 4, Key: "door", Token: 1})
 		}), map[string]float64{`releases_total{result="notfound",cause="client"}`: 1})
 		want(t, "one without a client", moved(t, n, func() {
 			call(fsm.Request{Key: "door", Token: 1})
@@ -172,7 +174,7 @@ func TestMetricsMoveWithWhatTheyCount(t *testing.T) {
 
 		waiter := c.rawCaller(t, "W", leader)
 		want(t, "a waiter", moved(t, n, func() {
-			acquire(waiter, 2, 1, "hall", time.Minute)
+			acquire(waiter, 0, 1, "hall", time.Minute)
 			synctest.Wait()
 		}), map[string]float64{"waiters": 1, "requests_waiting": 1, "client_lost_total": 0})
 		want(t, "a waiter that leaves", moved(t, n, func() {
@@ -195,7 +197,7 @@ func TestMetricsMoveWithWhatTheyCount(t *testing.T) {
 		}), map[string]float64{`refused_connections_total{reason="not a request"}`: 1})
 		want(t, "a disk that is busy", moved(t, n, func() {
 			c.disks[leader].hang()
-			answered(t, acquire(k, 1, 5, "roof", time.Minute))
+			answered(t, acquire(k, 0, 5, "roof", time.Minute))
 		}), map[string]float64{"writes_unfinished": 1, "writes_total": 0})
 		c.disks[leader].resume()
 		settle()
@@ -219,7 +221,7 @@ func TestACleanUpIsCounted(t *testing.T) {
 		n, k := c.nodes[leader], c.rawCaller(t, "W", leader)
 		want(t, "a clean-up", moved(t, n, func() {
 			c.slowly(leader, func() {
-				acquire(k, 1, 1, "door", time.Minute)
+				acquire(k, 0, 1, "door", time.Minute)
 				synctest.Wait()
 				k.Close()
 				synctest.Wait()
@@ -251,9 +253,11 @@ func TestExpiresAreCountedByWhatTheyFind(t *testing.T) {
 			inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
 				n, follower := c.nodes[leader], c.nodes[leader%3+1]
 				k, lease := c.rawCaller(t, "A", leader), c.lease()
+				client := opened(t, k)
+				time.Sleep(2 * heartbeat)
 				changes := moved(t, follower, func() {
 					want(t, "a lease that ends", moved(t, n, func() {
-						answered(t, acquire(k, 1, 1, "door", lease))
+						answered(t, acquire(k, client, 1, "door", lease))
 						time.Sleep(lease + 2*heartbeat)
 					}), map[string]float64{
 						"expires_proposed_total": 1, `expires_applied_total{existed="true",found="same"}`: 1,
@@ -264,15 +268,15 @@ func TestExpiresAreCountedByWhatTheyFind(t *testing.T) {
 					"expires_proposed_total": 0, `expires_applied_total{existed="true",found="same"}`: 1,
 				})
 
-				held := answered(t, acquire(k, 1, 2, "door", lease))
+				held := answered(t, acquire(k, client, 2, "door", lease))
 				var waits *rpc.Call
 				for i := range waiters {
-					waits = acquire(k, 2, uint64(i), "door", time.Minute)
+					waits = acquire(k, 0, uint64(i), "door", time.Minute)
 				}
 				time.Sleep(lease - heartbeat)
 				want(t, "a late Expire", moved(t, n, func() {
 					c.slowly(leader, func() {
-						args := &ReleaseArgs{Client: 1, Seq: 3, Key: "door", Token: held.Token}
+						args := &ReleaseArgs{Client: client, Seq: 3, Key: "door", Token: held.Token}
 						k.Go("Lock.Release", args, new(ReleaseReply), nil)
 						time.Sleep(2 * heartbeat)
 					})
@@ -304,9 +308,9 @@ func TestRejectedGrantsAreCounted(t *testing.T) {
 		}
 		leader := c.leader()
 		k := c.rawCaller(t, "A", leader)
-		answered(t, acquire(k, 1, 1, "door", time.Minute))
+		answered(t, acquire(k, 0, 1, "door", time.Minute))
 		want(t, "a Grant of what is held", moved(t, c.nodes[leader], func() {
-			acquire(k, 2, 1, "door", time.Minute)
+			acquire(k, 0, 1, "door", time.Minute)
 			time.Sleep(2 * heartbeat)
 		}), map[string]float64{
 			`grants_total{result="rejected"}`: 1, `grants_total{result="granted"}`: 0, "waiters": 1,
@@ -343,9 +347,9 @@ func TestHealthySaysWhatIsMissing(t *testing.T) {
 func TestStatusTellsWhatIsLeftOfLeases(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, lease := c.rawCaller(t, "A", leader), c.lease()
-		first := answered(t, acquire(k, 1, 1, "door", 2*lease))
+		first := answered(t, acquire(k, 0, 1, "door", 2*lease))
 		time.Sleep(lease / 2)
-		second := answered(t, acquire(k, 1, 2, "gate", lease))
+		second := answered(t, acquire(k, 0, 2, "gate", lease))
 		time.Sleep(lease / 4)
 		status := func(id raft.ServerID) (y StatusReply) {
 			if err := c.rawCaller(t, "B", id).Call("Lock.Status", &StatusArgs{}, &y); err != nil {
@@ -374,7 +378,7 @@ func TestStatusTellsWhatIsLeftOfLeases(t *testing.T) {
 			}
 		}
 		for i := range maxListed - 1 {
-			answered(t, acquire(k, 1, uint64(i+3), fmt.Sprint("key ", i), time.Hour))
+			answered(t, acquire(k, 0, uint64(i+3), fmt.Sprint("key ", i), time.Hour))
 		}
 		if y := status(leader); len(y.Leases) != maxListed || !y.MoreLeases || y.Leases[0].Key != "gate" {
 			t.Errorf("%d leases, more: %v, the first is %+v", len(y.Leases), y.MoreLeases, y.Leases[0])

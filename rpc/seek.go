@@ -14,6 +14,8 @@ type answer interface {
 	outcome() (status Status, leader string)
 }
 
+func (y *OpenReply) outcome() (Status, string)    { return y.Status, y.Leader }
+func (y *ExtendReply) outcome() (Status, string)  { return y.Status, y.Leader }
 func (y *ReleaseReply) outcome() (Status, string) { return y.Status, y.Leader }
 func (y *GetReply) outcome() (Status, string)     { return y.Status, y.Leader }
 func (y *ListReply) outcome() (Status, string)    { return y.Status, y.Leader }

@@ -25,6 +25,9 @@ const (
 	Superseded               // a newer attempt has arrived, which will be answered
 	Invalid                  // the reply says why
 	Busy                     // nothing was done: too many requests wait here already
+	Full                     // nothing was done: too many wait for locks, or hold them
+	Closed                   // what this request was granted is over; it is not carried out again
+	Gone                     // the session is over: the request is not carried out, now or ever
 )
 
 // serve lets others in until the node is to stop. Then it sees to it that all who wait hear

@@ -18,13 +18,13 @@ import (
 func (c *cluster) queue(t *testing.T, leader raft.ServerID) (waits, logged *rpc.Call) {
 	t.Helper()
 	k := c.rawCaller(t, "A", leader)
-	if y := answered(t, acquire(k, 1, 1, "door", time.Minute)); y.Status != OK {
+	if y := answered(t, acquire(k, 0, 1, "door", time.Minute)); y.Status != OK {
 		t.Fatalf("the holder's answer: %+v", y)
 	}
 	c.net.set(func(w *wire) { w.cut = true }, both(name(leader), others(leader)...)...)
-	waits = acquire(k, 2, 1, "door", time.Minute)
+	waits = acquire(k, 0, 1, "door", time.Minute)
 	synctest.Wait() // or it might wait for the other one's write, outside
-	logged = acquire(k, 3, 1, "gate", time.Minute)
+	logged = acquire(k, 0, 1, "gate", time.Minute)
 	synctest.Wait()
 	if k := callers(c.nodes[leader]); k != 2 {
 		t.Fatalf("%d requests wait", k)
@@ -82,7 +82,7 @@ func TestStopAnswersThoseWhoWaitForTheDisk(t *testing.T) {
 			acquire(k, 1, uint64(i), fmt.Sprint("key ", i), time.Minute)
 			synctest.Wait()
 		}
-		outside := acquire(k, 1, 9, "door", time.Minute)
+		outside := acquire(k, 0, 9, "door", time.Minute)
 		synctest.Wait()
 		if len(n.fromClients) != 1 {
 			t.Fatalf("%d requests wait outside", len(n.fromClients))
@@ -116,7 +116,7 @@ func TestAFollowerThatStopsAnswersItsLeader(t *testing.T) {
 		stays := 6 - leader - gone
 		c.stop(stays)
 		k := c.rawCaller(t, "A", leader)
-		call := acquire(k, 1, 1, "door", time.Minute)
+		call := acquire(k, 0, 1, "door", time.Minute)
 		synctest.Wait() // the follower has the Grant, and its disk is at work
 		before := len(c.disks[gone].durable.Entries)
 		c.stop(gone)
@@ -142,11 +142,11 @@ func TestADiskThatHangsIsNotHidden(t *testing.T) {
 		old := c.leader()
 		time.Sleep(2 * heartbeat)
 		k := c.rawCaller(t, "A", old)
-		answered(t, acquire(k, 1, 1, "door", time.Minute))
-		waits := acquire(k, 2, 1, "door", time.Minute)
+		answered(t, acquire(k, 0, 1, "door", time.Minute))
+		waits := acquire(k, 0, 1, "door", time.Minute)
 		c.disks[old].hang()
 		// The followers have saved it, so it is committed without the leader's disk.
-		if y := answered(t, acquire(k, 3, 1, "gate", time.Minute)); y.Status != OK {
+		if y := answered(t, acquire(k, 0, 1, "gate", time.Minute)); y.Status != OK {
 			t.Errorf("a Grant that a majority has saved is answered %+v", y)
 		}
 		var y AcquireReply
@@ -268,7 +268,7 @@ func TestADiskThatFailsWhileANodeStopsIsTold(t *testing.T) {
 		c.expects[leader] = broken
 		c.disks[leader].hang()
 		k := c.rawCaller(t, "A", leader)
-		acquire(k, 1, 1, "door", time.Minute)
+		acquire(k, 0, 1, "door", time.Minute)
 		synctest.Wait()
 		c.disks[leader].set(func(d *disk) { d.fail = broken })
 		time.AfterFunc(heartbeat, c.disks[leader].resume)

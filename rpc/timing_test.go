@@ -95,9 +95,12 @@ func TestManyClientsShareSyncs(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
-		acquired, waited, before := 0, 0, c.disks[leader].count()
+		var ks []*Client
 		for i := range clients {
-			k := c.client(t, fmt.Sprint("client", i))
+			ks = append(ks, c.client(t, fmt.Sprint("client", i)))
+		}
+		acquired, waited, before := 0, 0, c.disks[leader].count()
+		for i, k := range ks {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * 137 * time.Microsecond) // out of step
 				for range cycles {
@@ -217,6 +220,7 @@ func withASilentPeer(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
+	unlock(t, lock(t, k, "the first opens a session", time.Minute))
 	term := termOf(c.nodes[leader])
 	var most time.Duration
 	tried := len(c.net.tried(name(leader), "n3"))

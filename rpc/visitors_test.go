@@ -129,6 +129,16 @@ func (c *cluster) rawCaller(t *testing.T, host string, id raft.ServerID) *rpc.Cl
 	return client
 }
 
+// opened opens a session.
+func opened(t testing.TB, k *rpc.Client) fsm.ClientID {
+	t.Helper()
+	var y OpenReply
+	if err := k.Call("Lock.Open", &OpenArgs{}, &y); err != nil || y.Status != OK || y.Client == 0 {
+		t.Fatalf("%+v, %v", y, err)
+	}
+	return y.Client
+}
+
 // acquire asks for a lock without waiting for the answer.
 func acquire(
 	k *rpc.Client, client fsm.ClientID, seq uint64, key string, lease time.Duration,
@@ -165,12 +175,12 @@ func reply(t *testing.T, done <-chan *rpc.Call) AcquireReply {
 func TestAServerFullOfWaitersStillTakesReleases(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		holder := c.rawCaller(t, "A", leader)
-		held := answered(t, acquire(holder, 1, 1, "door", time.Minute))
+		held := answered(t, acquire(holder, 0, 1, "door", time.Minute))
 		calls := make(chan *rpc.Call, maxWaiting+1)
 		for i := range maxWaiting/maxRequests + 1 {
 			k := c.rawCaller(t, fmt.Sprint("B", i), leader)
 			for j := range maxRequests {
-				args := &AcquireArgs{Client: 2, Seq: uint64(i*maxRequests + j), Attempt: 1, Key: "door",
+				args := &AcquireArgs{Attempt: 1, Key: "door",
 					LeaseMS: 60_000}
 				k.Go("Lock.Acquire", args, new(AcquireReply), calls)
 				if i*maxRequests+j == maxWaiting {
@@ -190,7 +200,7 @@ func TestAServerFullOfWaitersStillTakesReleases(t *testing.T) {
 			t.Errorf("its status is %+v, %v", s, err)
 		}
 		var y ReleaseReply
-		args := &ReleaseArgs{Client: 1, Seq: 2, Key: "door", Token: held.Token}
+		args := &ReleaseArgs{Key: "door", Token: held.Token}
 		if err := holder.Call("Lock.Release", args, &y); err != nil || y.Status != OK {
 			t.Errorf("the release: %+v, %v", y, err)
 		}
