@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"ticketing/fsm"
-	"ticketing/raft"
 	"ticketing/rpc"
 	"ticketing/sim"
 )
@@ -15,7 +14,7 @@ import (
 // any program would. What it is told and what it hears waits while it is paused.
 type actor struct {
 	name    sim.Actor
-	clients map[raft.ServerID]*rpc.Client // by the server that it is sent to; 0 is for all
+	client  *rpc.Client // nil until it is needed
 	answers chan answer
 
 	seq    int // of its requests
@@ -27,6 +26,7 @@ type actor struct {
 	state  string               // its last answer, as expect names it
 	token  fsm.Token            // that came with it
 	tokens map[string]fsm.Token // by key; a client that goes wrong still uses an old one
+	locks  map[string]*rpc.Lock // by key: the last that it was granted
 
 	paused bool
 	todo   []sim.Command
@@ -38,12 +38,13 @@ type answer struct {
 	key   string
 	state string
 	token fsm.Token
+	lock  *rpc.Lock
 }
 
 func newActor(name sim.Actor) *actor {
 	return &actor{
-		name: name, clients: map[raft.ServerID]*rpc.Client{},
-		answers: make(chan answer, 64), tokens: map[string]fsm.Token{},
+		name:    name,
+		answers: make(chan answer, 64), tokens: map[string]fsm.Token{}, locks: map[string]*rpc.Lock{},
 	}
 }
 
@@ -86,6 +87,8 @@ func (r *replay) doAs(name sim.Actor, command sim.Command) error {
 		return r.acquire(a, c)
 	case sim.ReleaseLock:
 		return r.release(a, c)
+	case sim.Extend:
+		return r.extend(a, c)
 	case sim.Write:
 		r.write(a, c.Key)
 	case sim.ClientDo:
@@ -99,7 +102,7 @@ func (r *replay) doAs(name sim.Actor, command sim.Command) error {
 }
 
 func (r *replay) acquire(a *actor, c sim.Acquire) error {
-	return r.begin(a, c.Key, c.Via, true, func(ctx context.Context, k *rpc.Client) answer {
+	return r.begin(a, c.Key, true, func(ctx context.Context, k *rpc.Client) answer {
 		lock := k.Lock
 		if c.Try {
 			lock = k.TryLock
@@ -108,7 +111,54 @@ func (r *replay) acquire(a *actor, c sim.Acquire) error {
 		if err != nil {
 			return answer{state: stateOf(err)}
 		}
-		return answer{state: "granted", token: l.Token()}
+		return answer{state: "granted", token: l.Token(), lock: l}
+	})
+}
+
+// connect opens the clients' sessions, one after the other.
+func (r *replay) connect(c sim.Connect) error {
+	for range c.Others {
+		k, err := r.dial("")
+		if err != nil {
+			return err
+		}
+		err = k.Connect(r.ctx)
+		k.Close()
+		if err != nil {
+			return fmt.Errorf("opening a session: %w", err)
+		}
+	}
+	for _, name := range c.Clients {
+		if r.actors[name] == nil {
+			r.actors[name] = newActor(name)
+		}
+		k, err := r.library(r.actors[name])
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.ctx, grace)
+		err = k.Connect(ctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s opens no session: %w", name, err)
+		}
+		r.actors[name].state = "connected"
+	}
+	return nil
+}
+
+// extend asks for a new lease of what the client was last granted.
+func (r *replay) extend(a *actor, c sim.Extend) error {
+	l := a.locks[c.Key]
+	if l == nil {
+		a.state = "nothing"
+		return nil
+	}
+	return r.begin(a, c.Key, false, func(ctx context.Context, _ *rpc.Client) answer {
+		if err := l.Extend(ctx, c.Lease); err != nil {
+			return answer{state: stateOf(err)}
+		}
+		return answer{state: "extended", token: l.Token()}
 	})
 }
 
@@ -127,7 +177,7 @@ func (r *replay) release(a *actor, c sim.ReleaseLock) error {
 		a.state = "nothing"
 		return nil
 	}
-	return r.begin(a, c.Key, c.Via, false, func(ctx context.Context, k *rpc.Client) answer {
+	return r.begin(a, c.Key, false, func(ctx context.Context, k *rpc.Client) answer {
 		if err := k.Release(ctx, c.Key, token); err != nil {
 			return answer{state: stateOf(err)}
 		}
@@ -150,11 +200,11 @@ func stateOf(err error) string {
 
 // begin sends a request and does not wait for it.
 func (r *replay) begin(
-	a *actor, key string, via raft.ServerID, grant bool,
+	a *actor, key string, grant bool,
 	ask func(context.Context, *rpc.Client) answer,
 ) error {
 	a.leave()
-	k, err := r.library(a, via)
+	k, err := r.library(a)
 	if err != nil {
 		return err
 	}
@@ -172,25 +222,26 @@ func (r *replay) begin(
 	return r.arrive(a)
 }
 
-// library is the client library as that client has it: for all servers, or only for one.
-func (r *replay) library(a *actor, via raft.ServerID) (*rpc.Client, error) {
-	if k := a.clients[via]; k != nil {
-		return k, nil
+// library is the client library as that client has it. It finds the leader by itself: a "via" in the
+// scenario is no more than a hint where to look first, and not needed.
+func (r *replay) library(a *actor) (*rpc.Client, error) {
+	if a.client != nil {
+		return a.client, nil
 	}
-	addrs := r.cluster.Addrs()
-	if via != 0 {
-		addrs = []string{r.cluster.Addr(via)}
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, grace)
-	defer cancel()
-	k, err := rpc.Dial(ctx, addrs, rpc.Options{
-		Owner: string(a.name), Dial: r.cluster.DialAs(string(a.name)),
-	})
+	k, err := r.dial(a.name)
 	if err != nil {
 		return nil, fmt.Errorf("%s finds no server: %w", a.name, err)
 	}
-	a.clients[via] = k
+	a.client = k
 	return k, nil
+}
+
+func (r *replay) dial(name sim.Actor) (*rpc.Client, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, grace)
+	defer cancel()
+	return rpc.Dial(ctx, r.cluster.Addrs(), rpc.Options{
+		Owner: string(name), Dial: r.cluster.DialAs(string(name)),
+	})
 }
 
 // arrive lets a request get to the leader before the scenario goes on: it is there in a moment, and
@@ -227,7 +278,7 @@ func (r *replay) collect(a *actor) {
 			}
 			a.open, a.state, a.token = false, y.state, y.token
 			if y.state == "granted" {
-				a.tokens[y.key] = y.token
+				a.tokens[y.key], a.locks[y.key] = y.token, y.lock
 			}
 		default:
 			return
@@ -239,7 +290,7 @@ func (r *replay) giveBack(a *actor, y answer) {
 	if y.state != "granted" {
 		return
 	}
-	k := a.clients[0]
+	k := a.client
 	r.working.Go(func() {
 		// If this fails, the lease ends it.
 		_ = k.Release(r.ctx, y.key, y.token)

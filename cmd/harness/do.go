@@ -44,6 +44,10 @@ func (r *replay) doNow(command sim.Command) (said string, err error) {
 		return "", r.doAs(c.Client, c)
 	case sim.ReleaseLock:
 		return "", r.doAs(c.Client, c)
+	case sim.Connect:
+		return "", r.connect(c)
+	case sim.Extend:
+		return "", r.doAs(c.Client, c)
 	case sim.Write:
 		err := r.doAs(c.Client, c)
 		return r.actors[c.Client].String(), err

@@ -158,6 +158,8 @@ func parseRules(names []string) (fsm.Rules, error) {
 			rules.NoGate = true
 		case "noop-wait":
 			rules.NoNoopWait = true
+		case "request-ids":
+			rules.NoRequestIDs = true
 		default:
 			return rules, fmt.Errorf("a server cannot do without %q", name)
 		}

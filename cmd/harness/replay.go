@@ -278,8 +278,8 @@ func (r *replay) end(cancel context.CancelFunc) error {
 	cancel()
 	var errs []error
 	for _, a := range r.actors {
-		for _, k := range a.clients {
-			k.Close()
+		if a.client != nil {
+			a.client.Close()
 		}
 	}
 	r.working.Wait()

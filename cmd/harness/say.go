@@ -215,6 +215,10 @@ func command(r *trace.EntryRecord) string {
 		return fmt.Sprintf("Release %s #%d%s", e.Key, e.Token, of)
 	case fsm.Expire:
 		return fmt.Sprintf("Expire %s #%d", e.Key, e.Token)
+	case fsm.Extend:
+		return fmt.Sprintf("Extend %s #%d%s", e.Key, e.Token, of)
+	case fsm.Open:
+		return "a session" + of
 	}
 	return strings.TrimSpace("Noop " + e.Text)
 }

@@ -26,6 +26,9 @@ func (c *command) take(ctx context.Context, k *rpc.Client) (*rpc.Lock, error) {
 	l, err := take(waiting, c.key, c.lease)
 	switch {
 	case err == nil:
+		if c.keep {
+			rpc.KeepAlive(l)
+		}
 		return l, nil
 	case errors.Is(err, rpc.ErrInvalid):
 		return nil, err

@@ -27,7 +27,8 @@ const usage = `lockctl takes and gives back locks of a lock service.
   lockctl status                          how each server is
 
 Flags stand before or behind the KEY.
-  -lease D             lock, acquire: the lock ends after this time (10s)
+  -lease D             lock, acquire: the lock ends after this time (10s),
+  -keep                and is extended before, again and again
   -try, -wait D        lock, acquire: do not wait, or no longer than this
   -addrs HOST:PORT,…   servers; some suffice (LOCKCTL_ADDRS, else lockd -dev's)
   -at HOST:PORT        ask this server alone, whether it leads or not
@@ -57,7 +58,7 @@ type command struct {
 	lease, wait, timeout      time.Duration
 	token                     uint64
 	conflict                  int
-	try, force, json          bool
+	try, keep, force, json    bool
 
 	stdin, stdout, stderr *os.File
 }
@@ -78,8 +79,9 @@ func subcommands() []subcommand {
 finds LOCK_KEY, LOCK_TOKEN and LOCK_LEASE_MS in its environment. What the lock
 protects should refuse a token that is smaller than one it has seen.
 
-The command must be done within the lease. When a fifth of that is left, at
-most 10s, its process group gets SIGTERM, and SIGKILL when the lease is over;
+The command must be done within the lease, unless -keep extends that. When a
+fifth of it is left, at most 10s, its process group gets SIGTERM, and SIGKILL
+when the lease is over;
 lockctl then exits with 70. It passes INT, TERM, HUP and QUIT on to the group;
 one that comes before the command was started means that it never is. The
 command can read from the terminal. Ctrl-Z does nothing: the lease runs on.`,
@@ -120,6 +122,7 @@ func holdFlags(c *command, f *flag.FlagSet) {
 	f.DurationVar(&c.lease, "lease", 10*time.Second, "the lock ends by itself after this `time`")
 	f.DurationVar(&c.wait, "wait", 0, "wait for this `time` at most, not for ever")
 	f.BoolVar(&c.try, "try", false, "do not wait if somebody holds it")
+	f.BoolVar(&c.keep, "keep", false, "extend the lease again and again while it is needed")
 	f.StringVar(&c.owner, "owner", "", "a `label` that others see")
 	f.IntVar(&c.conflict, "conflict-code", exitNotAcquired,
 		"exit with this `code` when the lock is not acquired")

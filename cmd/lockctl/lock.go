@@ -91,6 +91,10 @@ func (c *command) attend(p *child, l *rpc.Lock, signals <-chan os.Signal) (code 
 		case <-p.retry():
 			p.resume()
 		case <-warn.C:
+			if left := time.Until(l.Deadline()) - grace; left > 0 { // it was extended
+				warn.Reset(left)
+				continue
+			}
 			overrun = true
 			say("is running out; the command is told to end")
 			p.signal(syscall.SIGTERM)

@@ -98,6 +98,21 @@ const loop = `for i in $(seq 1000); do sleep 0.02; done`
 
 // SIGTERM comes before the deadline, SIGKILL at the deadline, and both to the whole group: the
 // standard output is at its end only when nobody is left to write there.
+// With -keep the command may take longer than the lease, and the lock is its all the time.
+func TestALockThatIsKeptOutlivesItsLease(t *testing.T) {
+	service(t, 1)
+	k := client(t)
+	code, stdout, stderr := run1(t, t.Context(), []string{
+		"lock", "door", "-lease", "2s", "-keep", "--", "sh", "-c", `echo "$LOCK_TOKEN"; sleep 5; exit 3`,
+	})
+	if code != 3 || stdout != "1\n" || stderr != "" {
+		t.Errorf("it exits with %d, prints %q and says %q", code, stdout, stderr)
+	}
+	if l := take(t, k, "door"); l.Token() != 2 {
+		t.Errorf("the next lock has token %d", l.Token())
+	}
+}
+
 func TestACommandIsEndedByTheDeadline(t *testing.T) {
 	service(t, 1)
 	k := client(t)

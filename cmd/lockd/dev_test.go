@@ -97,7 +97,7 @@ func TestAStopTellsThoseWhoWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	args := &rpc.AcquireArgs{Client: 1, Seq: 1, Key: "door", LeaseMS: 60_000}
+	args := &rpc.AcquireArgs{Key: "door", LeaseMS: 60_000}
 	var reply rpc.AcquireReply
 	call := client.Go("Lock.Acquire", args, &reply, make(chan *netrpc.Call, 1))
 	eventually(t, "one waits", func() bool {

@@ -34,7 +34,9 @@ func TestAServerWhoseDiskFailsStopsAndSaysWhatToDo(t *testing.T) {
 	client := dial(t, addrs...)
 	granted := 0
 	for running := true; running; {
-		l, err := client.TryLock(t.Context(), fmt.Sprintf("key %d", granted), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		l, err := client.TryLock(ctx, fmt.Sprintf("key %d", granted), time.Minute)
+		cancel()
 		if err == nil && l.Token() > 0 {
 			granted++
 			continue

@@ -22,12 +22,13 @@ func TestALeaderThatStoodStillForALeaseDoesNoHarm(t *testing.T) {
 	var door resource
 	s.must(door.write(first.Token()))
 
-	s.pause(old)
-	// What is sent to it now waits in its socket until it goes on.
 	options := rpc.Options{Owner: "late", NoHints: true}
 	late, err := rpc.Dial(within(t), []string{s.Addr(old)}, options)
 	s.must(err)
 	defer late.Close()
+	s.must(late.Connect(within(t)))
+	s.pause(old)
+	// What is sent to it now waits in its socket until it goes on.
 	ctx, cancel := context.WithTimeout(t.Context(), lease/2)
 	defer cancel()
 	if _, err := late.Lock(ctx, "gate", ages); !errors.Is(err, rpc.ErrUnknownOutcome) {
