@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -284,6 +286,38 @@ func TestARealClustersTraceRebuildsEveryNode(t *testing.T) {
 	}
 }
 
+// On a real clock a lease may run out just as a heartbeat is due, and the trace tells the heartbeat.
+func TestALeaseThatRunsOutBetweenTwoHeartbeatsIsAWakeInTheTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := bubbleCluster(t, 0), &file{}
+		r := trace.NewRecorder(f, func(err error) { t.Error(err) })
+		c.config.Trace = r
+		for id := range c.addrs {
+			c.start(id, c.net.listen(name(id)))
+		}
+		c.leader()
+		time.Sleep(2 * heartbeat)
+		lease := 100*heartbeat + heartbeat/3
+		lock(t, c.client(t, "A"), "door", lease)
+		time.Sleep(lease + 2*heartbeat)
+		for id := range c.nodes {
+			c.stop(id)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wakes := 0
+		for _, e := range merged(t, []*file{f}).Events {
+			if e.Kind == trace.KindWake {
+				wakes++
+			}
+		}
+		if wakes != 1 {
+			t.Errorf("%d wakes in the trace", wakes)
+		}
+	})
+}
+
 // checkTold checks that everything of the story is in its trace.
 func checkTold(t *testing.T, run *trace.Trace) {
 	t.Helper()
@@ -316,7 +350,7 @@ func checkTold(t *testing.T, run *trace.Trace) {
 		}
 	}
 	for _, what := range []string{
-		"start", "stop", "election-timeout", "heartbeat-timeout", "wake", "saved", "state", "write",
+		"start", "stop", "election-timeout", "heartbeat-timeout", "saved", "state", "write",
 		"receive vote", "receive vote-reply", "receive append", "receive append-reply",
 		"grant", "release", "disconnect", "reply answered", "for client", "for lease",
 		"Granted", "Released", "Expired",
