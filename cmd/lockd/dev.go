@@ -20,7 +20,9 @@ import (
 )
 
 // runDev runs three servers until the context ends, or one of them does.
-func runDev(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) (err error) {
+func runDev(
+	ctx context.Context, o options, log *slog.Logger, level *slog.LevelVar, stdout io.Writer,
+) (err error) {
 	dir, err := os.MkdirTemp("", "lockd-dev-")
 	if err != nil {
 		return err
@@ -31,7 +33,7 @@ func runDev(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) 
 		return err
 	}
 	nodes, err := o.startDev(dir, addrs, listeners, log)
-	defer func() { err = errors.Join(err, stopDev(nodes)) }()
+	defer func() { err = errors.Join(err, stopDev(nodes, level)) }()
 	if err != nil {
 		return err
 	}
@@ -115,8 +117,10 @@ func (o options) startDev(
 	return nodes, nil
 }
 
-// stopDev stops all at the same time: nobody should be elected in between.
-func stopDev(nodes []*rpc.Node) error {
+// stopDev stops all at the same time: nobody should be elected in between. That one sees another go
+// first is nothing to warn of.
+func stopDev(nodes []*rpc.Node, level *slog.LevelVar) error {
+	level.Set(slog.LevelError)
 	var group errgroup.Group
 	for _, n := range nodes {
 		group.Go(n.Stop)

@@ -79,9 +79,10 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	if o.dev {
 		// Three servers share this terminal: only what is out of the ordinary is worth a line.
-		level := &slog.HandlerOptions{Level: slog.LevelWarn}
-		log := slog.New(slog.NewTextHandler(stderr, level))
-		return traced(o, log, func(o options) error { return runDev(ctx, o, log, stdout) })
+		level := new(slog.LevelVar)
+		level.Set(slog.LevelWarn)
+		log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+		return traced(o, log, func(o options) error { return runDev(ctx, o, log, level, stdout) })
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	return traced(o, log, func(o options) error { return runServer(ctx, o, log) })
