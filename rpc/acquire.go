@@ -15,11 +15,12 @@ import (
 // governs the waiting alone. There is no other limit to it: a client that cannot reach a leader
 // keeps trying.
 //
-// If the context ends, the request is cancelled by closing its connection, and the error is an
-// ErrUnknownOutcome and the context's, or an ErrNoLeader if no server had it in its hands. Other
-// errors are ErrAlreadyHeld, ErrLeaseRange, ErrInvalid and ErrClosed, and ErrUnknownOutcome when a
-// leader was deposed or has vanished while it worked on the request. What may have come of an
-// unknown outcome is told at ErrUnknownOutcome.
+// If the context ends, the request is cancelled by closing its connection, and a lock that comes all
+// the same, within a second, is given back. The error is an ErrUnknownOutcome and the context's, or
+// an ErrNoLeader if no server had the request in its hands. Other errors are ErrAlreadyHeld,
+// ErrLeaseRange, ErrInvalid and ErrClosed, and ErrUnknownOutcome when a leader was deposed or has
+// vanished while it worked on the request. What may have come of an unknown outcome is told at
+// ErrUnknownOutcome.
 func (c *Client) Lock(ctx context.Context, key string, lease time.Duration) (*Lock, error) {
 	return c.acquire(ctx, key, lease, false)
 }
@@ -223,15 +224,18 @@ func (w *wish) ask(ctx context.Context, c *Client, l *link) (y AcquireReply, sen
 	defer again.Stop()
 	before, done := len(w.sentAt), make(chan *rpc.Call, 2)
 	w.send(l, done)
-	flying := 1
+	flying, over := 1, false
 	defer func() {
-		// Closing the connection also cancels an attempt that was sent when the answer to the one
-		// before was on its way.
-		if err != nil || flying > 0 {
+		switch {
+		case over:
+			c.abandon(l, w.Key, done, flying)
+		case err != nil || flying > 0:
+			// Closing the connection also cancels an attempt that was sent when the answer to the one
+			// before was on its way.
 			l.Close()
-			return
+		default:
+			c.release(l)
 		}
-		c.release(l)
 	}()
 	for {
 		select {
@@ -251,9 +255,38 @@ func (w *wish) ask(ctx context.Context, c *Client, l *link) (y AcquireReply, sen
 			w.send(l, done)
 			flying++
 		case <-ctx.Done():
+			over = true
 			return y, true, context.Cause(ctx)
 		}
 	}
+}
+
+// abandon gives up what is unanswered on a connection: nobody will ask for it again. The server
+// hears that nothing more comes, and forgets the request or gives back its lock. But its answer may
+// be on the way already, written and for the server delivered: so whatever still comes is read, and a
+// lock that comes is given back. Only if nothing can be heard any more, its lease ends it.
+func (c *Client) abandon(l *link, key string, done chan *rpc.Call, flying int) {
+	if !l.finish() {
+		l.Close()
+		return
+	}
+	c.active.Go(func() {
+		defer l.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		for ; flying > 0; flying-- {
+			select {
+			case call := <-done:
+				y := call.Reply.(*AcquireReply)
+				if call.Error == nil && y.Status == OK {
+					// If this fails, the lease ends it.
+					_, _, _ = seek[ReleaseReply](ctx, c, untilDone, "Lock.Release", c.releaseArgs(key, y.Token))
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 func (w *wish) send(l *link, done chan *rpc.Call) {

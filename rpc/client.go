@@ -36,6 +36,7 @@ type Options struct {
 const (
 	dialTimeout  = 500 * time.Millisecond
 	writeTimeout = 2 * time.Second
+	farewell     = time.Second     // for a server to say what became of a request that is given up
 	replyTimeout = 2 * time.Second // for what is answered at once; less if a lease ends
 	leastPause   = 20 * time.Millisecond
 	mostPause    = 300 * time.Millisecond
@@ -72,6 +73,14 @@ type Client struct {
 type link struct {
 	*rpc.Client
 	addr string
+	conn net.Conn
+}
+
+// finish tells the server that no request will follow. It still may answer those that it has, and
+// closes the connection then. It is false if the connection has no way to tell.
+func (l *link) finish() bool {
+	half, ok := l.conn.(interface{ CloseWrite() error })
+	return ok && half.CloseWrite() == nil
 }
 
 // Dial returns a client of the cluster whose servers listen at addrs, each host:port; some of them
@@ -175,7 +184,7 @@ func (c *Client) dial(ctx context.Context, addr string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &link{rpc.NewClient(newConn(raw, writeTimeout, func() {})), addr}, nil
+	return &link{rpc.NewClient(newConn(raw, writeTimeout, func() {})), addr, raw}, nil
 }
 
 // sleep pauses for about so long. Its error says that the context ended before a leader was found.

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -98,6 +100,47 @@ func TestALockWhoseAnswerNobodyReadsIsGivenBack(t *testing.T) {
 			t.Error("the lock was not given back, with its token")
 		}
 	})
+}
+
+// The answer is written, so that for the server it is delivered, and the client gives up before it
+// arrives. Nobody would give the lock back before its lease is over.
+func TestALockThatArrivesAfterItsClientHasGivenUpIsGivenBack(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+			a := c.client(t, "A")
+			first, k := lock(t, c.client(t, "B"), "door", time.Minute), c.client(t, "K")
+			ctx, giveUp := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() {
+				_, err := k.Lock(ctx, "door", time.Hour)
+				ended <- err
+			}()
+			time.Sleep(10 * slowSync)
+			answers := func() int { writes, _ := c.net.counts(name(leader), "K"); return writes }
+			before := answers()
+			c.net.set(func(w *wire) { w.delay = 100 * time.Millisecond }, [2]string{name(leader), "K"})
+			unlock(t, first)
+			time.Sleep(10 * slowSync)
+			if now := answers(); now == before {
+				t.Fatal("no answer is on its way")
+			}
+			giveUp()
+			if err := <-ended; !errors.Is(err, ErrUnknownOutcome) {
+				t.Errorf("it ends with %v", err)
+			}
+			if closes {
+				k.Close()
+			}
+			start := time.Now()
+			unlock(t, lock(t, a, "door", time.Minute))
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("the lock was free after %v", took)
+			}
+			if n := c.released(leader, "door", first.Token()+1); n != 1 {
+				t.Errorf("%d Releases of the lock that nobody has", n)
+			}
+		})
+	}
 }
 
 // What a peer has not been sent yet of heartbeats and requests for votes is worth nothing when there

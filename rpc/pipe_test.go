@@ -178,6 +178,14 @@ func (p *pipe) wait(kicked chan struct{}, most time.Duration) error {
 	return nil
 }
 
+// CloseWrite ends what is written, and leaves what can be read.
+func (p *pipe) CloseWrite() error {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.out.send(segment{fin: true})
+	return nil
+}
+
 func (p *pipe) Close() error {
 	p.once.Do(func() {
 		close(p.closed)
