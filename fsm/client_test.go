@@ -8,7 +8,7 @@ import (
 )
 
 // A client may leave at any moment before its answer is handed to it. It gets none, and nothing
-// stays behind: no place in a queue, and no lock.
+// stays behind: no place in a queue, and no lock. (Hazards 5, 32, etcd#18082.)
 func TestAClientThatLeavesGetsNoAnswerAndLeavesNothingBehind(t *testing.T) {
 	t.Run("before the leader has looked at its request", func(t *testing.T) {
 		c := newCluster(t, 3, Rules{})
@@ -122,6 +122,11 @@ func TestAReplicaThatRetiresAnswersAllWhoWait(t *testing.T) {
 	same(t, "the answers", []string{"Granted{1}", "not leader, ask 0", "unknown"},
 		[]string{c.answer(held), c.answer(waits), c.answer(logged)})
 	c.do(2, (*Replica).Retire) // does not lead: nobody waits there
+	c.settle()
+	n := len(c.node(1).proposed)
+	c.tick(1, 10*second) // it still leads, and looks at no lease any more
+	same(t, "role", raft.Leader, c.status(1).Role)
+	same(t, "proposed afterwards", 0, len(c.proposals(1, n)))
 }
 
 // The clean-up waits for nobody who has come back: the lock would be withdrawn from under its

@@ -16,6 +16,7 @@ var (
 	wideKey = strings.Repeat("é", 127) // 254 bytes
 )
 
+// client-go#448.
 func TestAnEnvelopeIsOneReadableLineAndReadsBackAsItself(t *testing.T) {
 	for line, e := range map[string]Envelope{
 		"- noop ":                    {},

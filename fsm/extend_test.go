@@ -7,7 +7,7 @@ import (
 	"ticketing/raft"
 )
 
-// Hazard 25, M7 and report 5: an Extend is refused while the tenure's Expire is in the leader's log,
+// Hazard 25, etcd#14758: an Extend is refused while the tenure's Expire is in the leader's log,
 // and at once. What is in that log may have been put there by an earlier leader, which a new one can
 // only meet if it does not wait for its own first entry.
 //
@@ -147,7 +147,7 @@ func TestNoExpireIsProposedWhileAnExtendOfTheTenureIsInTheLog(t *testing.T) {
 	}
 }
 
-// Hazard 23, report 3: both orders in one log, since two leaders wrote it. Behind the Expire the
+// Hazard 23, etcd#15247: both orders in one log, since two leaders wrote it. Behind the Expire the
 // Extend finds nothing; before it, it does not help: the token guards the next tenure from an Expire,
 // not the same one that has been extended. That is what L6 is for, and where it ends.
 func TestExtendAndExpireInBothOrders(t *testing.T) {
@@ -170,8 +170,82 @@ func TestExtendAndExpireInBothOrders(t *testing.T) {
 	}
 }
 
-// Report 7: as many elections as you like inside one lease do not lengthen it, since each server
-// counts from its own apply; nor does a follower's countdown miss an Extend (reports 8, 44).
+// An entry that a deposed leader alone has is lost with it, and with it what it would have done. Both
+// ways the next leader counts what it has applied. (Hazards 22, 23; etcd#10686.)
+//
+//spec:test L6
+func TestWhatIsLostWithItsLeaderNeitherLengthensALeaseNorEndsIt(t *testing.T) {
+	t.Run("an Extend", func(t *testing.T) {
+		c := held1(t, Rules{})
+		c.isolate(1)
+		a := c.ask(1, extend(1, "door", 1))
+		c.elect(2)
+		n := len(c.node(2).proposed)
+		c.tick(2, 10*second-1)
+		same(t, "proposed a moment before", 0, len(c.proposals(2, n)))
+		c.tick(2, 1)
+		same(t, "proposed", []string{"expire door 1 for lease"}, c.proposals(2, n))
+		c.settle()
+		c.heal()
+		c.do(2, (*Replica).HeartbeatTimeout)
+		c.settle()
+		same(t, "A does not know, and is not told that it was extended", "unknown", c.answer(a))
+		same(t, "extended", 0, c.counts["Extended"])
+		c.tables("")
+	})
+	t.Run("an Expire", func(t *testing.T) {
+		c := held1(t, Rules{})
+		c.isolate(1)
+		c.tick(1, 10*second)
+		same(t, "appended", 2, len(c.node(1).proposed))
+		c.elect(2)
+		c.tick(2, 9*second)
+		a := c.ask(2, extend(1, "door", 1))
+		c.settle()
+		same(t, "A, at a leader that knows of no Expire", "Extended", c.answer(a))
+		c.heal()
+		c.do(2, (*Replica).HeartbeatTimeout)
+		c.settle()
+		c.tick(2, 10*second-1)
+		c.settle()
+		c.tables("door=1")
+		c.elect(1) // whose clock had ended the first lease, and began to count anew with the Extend
+		c.tick(1, 10*second-1)
+		c.settle()
+		c.tables("door=1")
+		c.tick(1, 1)
+		c.settle()
+		c.tables("")
+		same(t, "expired", 1, c.counts["Expired{true}"])
+	})
+}
+
+// One that the new leader's log holds is carried out before it looks at any lease, in either order.
+func TestWhatSurvivesItsLeaderIsCarriedOutInTheOrderOfTheLog(t *testing.T) {
+	c := held1(t, Rules{})
+	c.held = func(m raft.Message) bool { return m.To == 1 }
+	c.tick(1, 9*second)
+	a := c.ask(1, extend(1, "door", 1))
+	c.settle()
+	c.held = nil
+	c.drop(func(m raft.Message) bool { return m.To == 1 })
+	c.tick(2, 10*second) // by its clock the first lease is over
+	c.elect(2)
+	c.tick(2, 10*second-1)
+	c.settle()
+	same(t, "extended, and not expired", map[string]int{"Noop": 2, "Granted": 1, "Extended": 1}, c.counts)
+	same(t, "A", "unknown", c.answer(a))
+	again := c.ask(2, c.again(a))
+	c.settle()
+	same(t, "A, when it asks again", "Extended again", c.answer(again))
+	c.tick(2, 1)
+	c.settle()
+	c.tables("")
+}
+
+// Hazard 19, etcd#9888: as many elections as you like inside one lease do not lengthen it, since
+// each server counts from its own apply; nor does a follower's countdown miss an Extend
+// (etcd#17132, hazelcast#5853).
 func TestFiftyElectionsInsideOneLeaseDoNotLengthenIt(t *testing.T) {
 	c := held1(t, Rules{})
 	a := c.ask(1, extend(1, "door", 1))
@@ -191,7 +265,7 @@ func TestFiftyElectionsInsideOneLeaseDoNotLengthenIt(t *testing.T) {
 	same(t, "expired", 1, c.counts["Expired{true}"])
 }
 
-// Report 51: an Extend creates nothing, whatever has become of the lock.
+// redisson#3636: an Extend creates nothing, whatever has become of the lock.
 func TestAnExtendAfterTheEndOfItsTenureFindsNothing(t *testing.T) {
 	c := held1(t, Rules{})
 	c.ask(1, release(1, "door", 1))

@@ -1,8 +1,6 @@
 package fsm
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"ticketing/raft"
@@ -21,24 +19,20 @@ import (
 //
 //spec:rule Clock.OwnApply
 type Leases struct {
-	running map[string]countdown // by key
-	alarms  []alarm              // a heap by time; holds ended countdowns too, until they come up
-	lapsed  []lapse              // those that are over, in that order; some of them have ended since
-	over    int                  // those that have not
+	running map[string]*countdown // by key
+	alarms  []*countdown          // those that are not over: a heap by time
+	lapsed  []lapse               // those that are over, in that order; some of them have ended since
+	over    int                   // those that have not
 }
 
 // A countdown belongs to a tenure by its token and by the entry that last set its lease.
 type countdown struct {
-	token Token
-	since raft.Index
-	over  bool
-}
-
-type alarm struct {
-	at    raft.Time
 	key   string
 	token Token
 	since raft.Index
+	at    raft.Time // at which it is over
+	place int32     // among the alarms, so that one that is stopped leaves at once
+	over  bool
 }
 
 type lapse struct {
@@ -51,19 +45,26 @@ type lapse struct {
 func (l *Leases) Start(key string, tenure Tenure, now raft.Time) {
 	l.Stop(key)
 	if l.running == nil {
-		l.running = map[string]countdown{}
+		l.running = map[string]*countdown{}
 	}
-	l.running[key] = countdown{token: tenure.Token, since: tenure.Since}
 	at := now + raft.Time(tenure.LeaseMS)*1000
-	l.push(alarm{at, key, tenure.Token, tenure.Since})
+	c := &countdown{key: key, token: tenure.Token, since: tenure.Since, at: at}
+	l.running[key] = c
+	l.push(c)
 }
 
 // Stop ends a key's countdown, since its tenure has ended.
 func (l *Leases) Stop(key string) {
-	if c := l.running[key]; c.over {
-		l.over--
+	c, ok := l.running[key]
+	if !ok {
+		return
 	}
 	delete(l.running, key)
+	if c.over {
+		l.over--
+	} else {
+		l.drop(c)
+	}
 }
 
 // Over returns those whose leases are over, in that order, and at most n of them. They are valid
@@ -98,7 +99,6 @@ func (l *Leases) outlived(o lapse) bool {
 
 // Next returns the time at which the next lease will be over.
 func (l *Leases) Next() (raft.Time, bool) {
-	l.skipEnded()
 	if len(l.alarms) == 0 {
 		return 0, false
 	}
@@ -110,8 +110,7 @@ func (l *Leases) Next() (raft.Time, bool) {
 // all of them.
 func (l *Leases) Advance(now raft.Time) {
 	for at, ok := l.Next(); ok && at <= now && !l.crowded(); at, ok = l.Next() {
-		a := l.pop()
-		l.Lapse(a.key, a.token)
+		l.Lapse(l.alarms[0].key, l.alarms[0].token)
 	}
 }
 
@@ -126,7 +125,7 @@ func (l *Leases) Lapse(key string, token Token) {
 		return
 	}
 	c.over = true
-	l.running[key] = c
+	l.drop(c)
 	l.over++
 	l.lapsed = append(l.lapsed, lapse{key, token, c.since})
 }
@@ -145,10 +144,23 @@ func (l *Leases) Left(now raft.Time, most int) (left []LeaseTime, more bool) {
 	for _, o := range l.Over(most + 1) {
 		left = append(left, LeaseTime{o.key, o.token, 0})
 	}
-	rest := Leases{running: l.running, alarms: slices.Clone(l.alarms)}
-	for _, ok := rest.Next(); ok && len(left) <= most; _, ok = rest.Next() {
-		a := rest.pop()
-		left = append(left, LeaseTime{a.key, a.token, a.at - now})
+	// Behind a countdown in the heap stand only later ones. So the next is always among those whose
+	// place is open: all before them are told.
+	open := make([]int, min(1, len(l.alarms)))
+	for len(open) > 0 && len(left) <= most {
+		first := 0
+		for i, place := range open {
+			if l.alarms[place].before(l.alarms[open[first]]) {
+				first = i
+			}
+		}
+		place := open[first]
+		c := l.alarms[place]
+		left = append(left, LeaseTime{c.key, c.token, c.at - now})
+		open = slices.Delete(open, first, first+1)
+		for child := 2*place + 1; child <= 2*place+2 && child < len(l.alarms); child++ {
+			open = append(open, child)
+		}
 	}
 	if len(left) > most {
 		return left[:most], true
@@ -156,69 +168,76 @@ func (l *Leases) Left(now raft.Time, most int) (left []LeaseTime, more bool) {
 	return left, false
 }
 
-// ended reports whether the countdown that an alarm belongs to has ended or was replaced.
-func (l *Leases) ended(a alarm) bool {
-	c, ok := l.running[a.key]
-	return !ok || c.over || c.token != a.token || c.since != a.since
+func (c *countdown) before(other *countdown) bool {
+	return c.at < other.at || c.at == other.at && c.token < other.token
 }
 
-// skipEnded drops the alarms that have nothing to say, up to the first that has.
-func (l *Leases) skipEnded() {
-	for len(l.alarms) > 0 && l.ended(l.alarms[0]) {
-		l.pop()
-	}
+func (l *Leases) push(c *countdown) {
+	l.alarms = append(l.alarms, nil)
+	l.rise(len(l.alarms)-1, c)
 }
 
-// compact drops all alarms that have nothing to say, once they are the greater part: a lock that is
-// given back early must not cost memory until its lease would have been over.
-func (l *Leases) compact() {
-	if len(l.alarms) < 2*len(l.running)+16 {
+// drop takes a countdown out of the alarms. The last one takes its place, and moves on from there.
+func (l *Leases) drop(c *countdown) {
+	end := len(l.alarms) - 1
+	last := l.alarms[end]
+	l.alarms[end] = nil // so that it can be freed
+	l.alarms = l.alarms[:end]
+	if last == c {
 		return
 	}
-	l.alarms = slices.DeleteFunc(l.alarms, l.ended)
-	slices.SortFunc(l.alarms, func(a, b alarm) int { // what is sorted is a heap
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.token, b.token))
-	})
+	l.sink(int(c.place), last)
+	l.rise(int(last.place), last)
 }
 
-func (a alarm) before(b alarm) bool {
-	return a.at < b.at || a.at == b.at && a.token < b.token
-}
-
-func (l *Leases) push(a alarm) {
-	l.compact()
-	l.alarms = append(l.alarms, a)
-	for i := len(l.alarms) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !l.alarms[i].before(l.alarms[up]) {
-			return
+// rise puts a countdown at a place, or further up.
+func (l *Leases) rise(place int, c *countdown) {
+	for place > 0 {
+		up := (place - 1) / 2
+		if !c.before(l.alarms[up]) {
+			break
 		}
-		l.alarms[i], l.alarms[up] = l.alarms[up], l.alarms[i]
-		i = up
+		l.put(place, l.alarms[up])
+		place = up
 	}
+	l.put(place, c)
 }
 
-func (l *Leases) pop() alarm {
-	first, last := l.alarms[0], len(l.alarms)-1
-	l.alarms[0] = l.alarms[last]
-	l.alarms[last] = alarm{} // so that the key can be freed
-	l.alarms = l.alarms[:last]
-	for i := 0; ; {
-		down := 2*i + 1
-		if down >= last {
-			return first
-		}
-		if down+1 < last && l.alarms[down+1].before(l.alarms[down]) {
+// sink puts a countdown at a place, or further down.
+func (l *Leases) sink(place int, c *countdown) {
+	for {
+		down := 2*place + 1
+		if down+1 < len(l.alarms) && l.alarms[down+1].before(l.alarms[down]) {
 			down++
 		}
-		if !l.alarms[down].before(l.alarms[i]) {
-			return first
+		if down >= len(l.alarms) || !l.alarms[down].before(c) {
+			break
 		}
-		l.alarms[i], l.alarms[down] = l.alarms[down], l.alarms[i]
-		i = down
+		l.put(place, l.alarms[down])
+		place = down
 	}
+	l.put(place, c)
+}
+
+func (l *Leases) put(place int, c *countdown) {
+	l.alarms[place], c.place = c, int32(place)
 }
 
 func (l *Leases) clone() Leases {
-	return Leases{maps.Clone(l.running), slices.Clone(l.alarms), slices.Clone(l.lapsed), l.over}
+	c := Leases{lapsed: slices.Clone(l.lapsed), over: l.over}
+	if len(l.running) == 0 {
+		return c
+	}
+	c.running = make(map[string]*countdown, len(l.running))
+	c.alarms = make([]*countdown, len(l.alarms))
+	copies := make([]countdown, 0, len(l.running)) // in one piece: a search makes many clones
+	for key, running := range l.running {
+		copies = append(copies, *running)
+		copied := &copies[len(copies)-1]
+		c.running[key] = copied
+		if !copied.over {
+			c.alarms[copied.place] = copied
+		}
+	}
+	return c
 }

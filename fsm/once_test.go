@@ -45,7 +45,7 @@ func TestInACrowdNothingIsCarriedOutTwiceAndNothingIsWithdrawn(t *testing.T) {
 	}
 }
 
-// M4, hazard 29, report 41: a request that is taken for a new one when it comes again. All else
+// Hazard 29, Netflix/curator#3: a request that is taken for a new one when it comes again. All else
 // holds, and nobody is told anything again.
 func TestWithoutRequestIDsARequestThatIsSentAgainIsCarriedOutAgain(t *testing.T) {
 	for _, row := range []struct {
@@ -62,6 +62,10 @@ func TestWithoutRequestIDsARequestThatIsSentAgainIsCarriedOutAgain(t *testing.T)
 		same(t, "again", row.again, c.answer(a))
 		c.tables(row.held)
 	}
+	c := held1(t, Rules{NoRequestIDs: true})
+	n := len(c.node(1).proposed)
+	c.ask(1, acquire(777, "door")) // there is no such session, and nobody looks
+	same(t, "proposed for one that has to wait", 0, len(c.proposals(1, n)))
 	counts, stolen := runSchedules(t, Rules{NoRequestIDs: true}, func(*Config) {})
 	same(t, "told again", 0, counts["Granted again"]+counts["Released again"]+counts["Noop to a request"])
 	same(t, "stolen", 0, len(stolen))
@@ -103,7 +107,7 @@ func TestAClientWhoseAnswerWasLostIsToldOfItsLockAtOnce(t *testing.T) {
 	}
 }
 
-// Hazards 4, 6 and report 39. A Granted that a client was told is never withdrawn but by its lease,
+// Hazards 3, 4, curator#1121. A Granted that a client was told is never withdrawn but by its lease,
 // its own Release or a bare one. Here the first answer cannot be handed over, which the driver learns
 // when the client has come back, in each of the places where it can be.
 //
@@ -147,6 +151,17 @@ func TestAnAnswerThatCannotBeHandedOverEndsItsTenureUnlessTheClientIsBack(t *tes
 		c.settle()
 		same(t, "A", "Granted{1} again", c.answer(again))
 		c.tables("door=1")
+	})
+	t.Run("back in the same moment, where it is taken for somebody new", func(t *testing.T) {
+		c := leading(t, Rules{NoRequestIDs: true})
+		c.ask(1, acquire(1, "door"))
+		c.calls[0].deaf = true
+		c.settle()
+		again, ask := c.input(1, c.again(1))
+		c.do(1, c.lost(1), ask)
+		c.settle()
+		same(t, "A", "Granted{2}", c.answer(again))
+		c.tables("door=2")
 	})
 	t.Run("back in the log", func(t *testing.T) {
 		c := begin(t)
@@ -192,7 +207,7 @@ func TestAnAnswerThatCannotBeHandedOverEndsItsTenureUnlessTheClientIsBack(t *tes
 	})
 }
 
-// Hazard 4, report 39 (the other half): the client leaves while its second asking is in the log. The
+// Hazard 4, curator#1121 (the other half): the client leaves while its second asking is in the log. The
 // first answer may have reached it.
 //
 //spec:test L4
@@ -242,7 +257,7 @@ func TestANumberThatNamesAnotherRequestIsNoticed(t *testing.T) {
 	c.tables("door=2")
 }
 
-// Hazards 31, 32 and report 15: a queue is of bounded length, a Grant that need not wait is not
+// Hazards 31, 32, etcd#9715: a queue is of bounded length, a Grant that need not wait is not
 // concerned, and who goes makes room.
 func TestTheQueuesAreBounded(t *testing.T) {
 	c := held1(t, Rules{})
@@ -299,7 +314,7 @@ func TestARejectedGrantKeepsItsTurn(t *testing.T) {
 }
 
 // A number that its client has closed while it waited: a dead head. It takes nothing, and the next
-// is granted in the same message.
+// is granted in the same message. (Hazard 31, etcd#19597.)
 func TestADeadHeadDoesNotDelayTheNext(t *testing.T) {
 	c := held1(t, Rules{})
 	dead := c.ask(1, acquire(2, "door"))

@@ -85,6 +85,7 @@ func TestASingleNodeWorks(t *testing.T) {
 	b := c.ask(1, acquire(2, "door"))
 	d := c.ask(1, Request{Client: 3, Text: "x = 1"})
 	same(t, "answers", "Granted{1}, , Noop", c.answers(a, b, d))
+	same(t, "what is in the log", "x = 1", c.node(1).proposed[1].Envelope.Text)
 	c.tick(1, 10*second)
 	same(t, "B, when A's lease is over", "Granted{2}", c.answer(b))
 	c.node(1).slow = true
@@ -355,6 +356,7 @@ func TestATryIsDecidedOnTheTableIfSoConfigured(t *testing.T) {
 	same(t, "it is", "Granted{3}", c.answer(e))
 }
 
+// Hazard 37.
 func TestADifferentServerSaysWhoLeads(t *testing.T) {
 	c := newCluster(t, 3, Rules{})
 	a := c.ask(2, acquire(1, "door"))
@@ -454,7 +456,7 @@ func TestAnOutputIsValidUntilTheNextTake(t *testing.T) {
 }
 
 // A replica that cannot read an entry would differ from one that can. It stops instead, and says
-// where.
+// where. (Hazard 12.)
 func TestACorruptCommandStopsTheReplicaForGood(t *testing.T) {
 	disk := raft.Durable{HardState: raft.HardState{Term: 3}, Entries: []raft.Entry{
 		{Index: 1, Term: 1},
@@ -570,6 +572,7 @@ func TestTheDeadlineOfALeaderIsTheEndOfTheNextLease(t *testing.T) {
 	same(t, "proposed by a follower", none, c.node(3).proposed)
 }
 
+// L13, etcd#11935: whatever it had, the next token is the same.
 func TestARestartedServerAppliesTheSameAgain(t *testing.T) {
 	c := held1(t, Rules{})
 	c.ask(1, acquire(2, "gate"))
@@ -583,4 +586,9 @@ func TestARestartedServerAppliesTheSameAgain(t *testing.T) {
 	c.settle()
 	same(t, "applied", before, c.node(3).applied)
 	c.tables("gate=2")
+	same(t, "tokens given out", 2, c.node(3).Table().Tokens())
+	c.elect(3)
+	a := c.ask(3, acquire(3, "door"))
+	c.settle()
+	same(t, "the next one", "Granted{3}", c.answer(a))
 }

@@ -38,6 +38,7 @@ func lagging(t *testing.T, rules Rules, change ...func(*Config)) *cluster {
 }
 
 // L17. Its timer fires for a tenure that is over, and a client asks: neither is looked at before.
+// (Hazard 21.)
 //
 //spec:test L1
 func TestANewLeaderActsOnlyWhenItsOwnFirstEntryIsApplied(t *testing.T) {
@@ -157,7 +158,7 @@ func TestAnotherEntryDoesNotMakeALeaderReady(t *testing.T) {
 }
 
 // L01, L02. All that it takes is a slow commit: A's Release and B's Grant are in the leader's log,
-// A's lease runs out on its clock, and an Expire is appended behind them.
+// A's lease runs out on its clock, and an Expire is appended behind them. (Hazard 11.)
 //
 //spec:test Expire.Token
 func TestALateExpireDoesNotRemoveAFreshLock(t *testing.T) {
@@ -270,6 +271,8 @@ func TestTheGateLetsOneGrantOfAKeyIntoTheLog(t *testing.T) {
 	}
 }
 
+// Hazard 22, and the entry is remembered no longer than it is needed.
+//
 //spec:test L3
 func TestALeaderHasOneExpireOfATenureInItsLog(t *testing.T) {
 	c := held1(t, Rules{})
@@ -292,6 +295,7 @@ func TestALeaderHasOneExpireOfATenureInItsLog(t *testing.T) {
 
 // L05. The Expire of a deposed leader is replaced in the logs and never applied. The lock is
 // expired by the next leader's own clock, and however often that happens, nobody gives up.
+// (Hazard 22, etcd#10686.)
 //
 //spec:test L3
 func TestATruncatedExpireIsProposedAgainByTheNextLeaderOnItsOwnClock(t *testing.T) {
@@ -319,6 +323,7 @@ func TestATruncatedExpireIsProposedAgainByTheNextLeaderOnItsOwnClock(t *testing.
 }
 
 // The same leader, again: what it proposed in an earlier term does not count.
+// (consul session_ttl.go.)
 func TestALeaderInANewTermProposesTheExpireAgain(t *testing.T) {
 	c := held1(t, Rules{})
 	c.isolate(1)
@@ -362,7 +367,7 @@ func TestADuplicateExpireIsAppliedAndRemovesNothing(t *testing.T) {
 
 // L11. A's Grant is in the log, an operator's bare Release behind it, B's Grant behind that, and A
 // has gone. The clean-up comes last. It names the token that A was granted; without a token it
-// would remove B's lock.
+// would remove B's lock. (Hazard 3.)
 //
 //spec:test L4
 func TestACleanUpRemovesTheTenureOfTheClientThatHasGoneAndNoOther(t *testing.T) {
@@ -393,7 +398,7 @@ func TestACleanUpRemovesTheTenureOfTheClientThatHasGoneAndNoOther(t *testing.T) 
 }
 
 // L16. No failure at all: A holds its lock longer than its lease and then gives it back, from a
-// deferred call.
+// deferred call. (Hazard 10, etcd#22082.)
 //
 //spec:test Release.Token
 func TestALateReleaseDoesNotRemoveAFreshLock(t *testing.T) {
@@ -515,7 +520,7 @@ func TestALeaderOfALaterTermIsAnotherLeadership(t *testing.T) {
 
 // L03, L07. A timer's proposal is never passed on. A server that does not lead proposes and sends
 // nothing, whatever its clock says; one that was deposed without knowing appends to its own log,
-// and that is replaced.
+// and that is replaced. (Hazard 23, etcd#12528.)
 //
 //spec:test L7
 func TestATimerOfAServerThatDoesNotLeadReachesNobody(t *testing.T) {
@@ -558,7 +563,7 @@ func (c *cluster) tables3(t *testing.T, want map[raft.ServerID]string) {
 }
 
 // Each server counts from its own apply, on its own clock. That another applied earlier, or has a
-// clock that reads anything else, does not matter.
+// clock that reads anything else, does not matter. (Hazard 17, kubernetes#47671.)
 //
 //spec:test Clock.OwnApply
 func TestALeaderCountsALeaseFromItsOwnApply(t *testing.T) {
@@ -583,6 +588,7 @@ func TestALeaderCountsALeaseFromItsOwnApply(t *testing.T) {
 }
 
 // A clock that goes back is taken to stand still: what it read once has passed.
+// (Hazard 26, etcd#12291.)
 func TestALeaseIsCountedOnTheGreatestReading(t *testing.T) {
 	c := leading(t, Rules{})
 	c.tick(1, 5*second)
@@ -598,6 +604,7 @@ func TestALeaseIsCountedOnTheGreatestReading(t *testing.T) {
 }
 
 // A server that restarts applies the log again and counts in full again, however little was left.
+// (Hazard 20.)
 //
 //spec:test Clock.OwnApply
 func TestAfterARestartALeaseIsCountedInFull(t *testing.T) {

@@ -402,7 +402,7 @@ func TestEveryCallIsAnsweredOnceAndNothingIsStolenInAnySchedule(t *testing.T) {
 }
 
 // As above with one precaution less each, but for the two that are comparisons in the table: those
-// alone suffice, for anything that is proposed.
+// alone suffice, for anything that is proposed. (Hazard 2.)
 func TestTheTokensAloneSufficeInAnySchedule(t *testing.T) {
 	for name, row := range map[string]struct {
 		rules  Rules
@@ -473,7 +473,7 @@ func TestWithoutTheTokensRandomSchedulesStealLocks(t *testing.T) {
 	}
 }
 
-// A stable leader, a lossy network, any clock.
+// A stable leader, a lossy network, any clock. (Hazard 9.)
 func TestUnderAStableLeaderNoGrantIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, change := range ways {
@@ -498,7 +498,10 @@ func TestUnderAStableLeaderNoGrantIsRejected(t *testing.T) {
 func dump(r *Replica) string {
 	s := r.core.Status()
 	text := fmt.Sprintf("%+v %d %v\n%v\n", s, r.now, r.failed, r.core.Entries(1, s.LastIndex))
-	text += fmt.Sprintf("%+v\n%+v\n", r.table, r.leases)
+	text += fmt.Sprintf("%+v\n%v %d\n", r.table, r.leases.lapsed, r.leases.over)
+	for _, key := range slices.Sorted(maps.Keys(r.leases.running)) {
+		text += fmt.Sprintf("%+v\n", *r.leases.running[key])
+	}
 	if l := r.leader; l != nil {
 		flat := *l
 		flat.ahead = nil

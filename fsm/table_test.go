@@ -160,7 +160,8 @@ func TestTheSpecification(t *testing.T) {
 	})
 }
 
-// The first addition: a Release may name the tenure that it is for.
+// The first addition: a Release may name the tenure that it is for. (Hazard 1.)
+// (nexspence#223, redis-py#415, ShedLock#74.)
 //
 //spec:test Release.Token
 func TestAReleaseWithATokenReleasesThatTenureOnly(t *testing.T) {
@@ -195,6 +196,7 @@ func TestAReleaseWithATokenReleasesThatTenureOnly(t *testing.T) {
 }
 
 // Across keys and across removals of each kind. (L12: a rejected Grant takes none.)
+// (Hazard 14, harper#2591.)
 //
 //spec:test Token.Grows
 func TestTokensGrowStrictlyWithEveryGrantOfAnyKey(t *testing.T) {
