@@ -24,8 +24,12 @@ type invariant struct {
 	took       func(w *World, n *node, out *fsm.Output) string // all that followed from an input
 	answer     func(w *World, n *node, q *fsm.Request, y *fsm.Reply) string
 	heard      func(w *World, c *client, token fsm.Token) string // a client takes a lock for its own
-	store      func(w *World, n *node) string                    // a disk's durable state changed
-	restart    func(w *World, n *node) string
+	// A resource has compared a token, and then it has done what a write is for.
+	shown  func(w *World, key string, token fsm.Token, passes bool) string
+	landed func(w *World, key string, token fsm.Token) string
+
+	store   func(w *World, n *node) string // a disk's durable state changed
+	restart func(w *World, n *node) string
 }
 
 // Names of invariants that are reported from elsewhere than a check_*.go file.
@@ -45,6 +49,7 @@ func invariants() []invariant {
 		commitMonotone(), commitAgreement(), commitDurable(), leaderCompleteness(), stateMachineSafety(),
 		acknowledgedDurable(), tokensIncrease(), oneHolder(), grantedOnce(), removalMeant(), neverWithdrawn(),
 		leaderWaits(), gateHolds(), oneExpire(), expireEarned(), ghostCleaned(),
+		fencedWrites(), holderServed(),
 		{name: wellFormed, sentence: "no server gets a message that a correct peer cannot have sent"},
 		{name: readable, sentence: "every committed command can be read"},
 		{name: coreState, sentence: "each core's state is one that raft.Check and raft.Delta accept (watched in tests)"},
@@ -83,6 +88,7 @@ type hooks struct {
 	onStep, onChange, onAppend, onSend, onReceived []invariant
 	onPropose, onApply, onFirstApply, onAnswer     []invariant
 	onTook, onHeard, onStore, onBoot               []invariant
+	onShown, onLanded                              []invariant
 }
 
 func newHooks() hooks {
@@ -104,6 +110,8 @@ func newHooks() hooks {
 		add(&h.onTook, i.took != nil)
 		add(&h.onAnswer, i.answer != nil)
 		add(&h.onHeard, i.heard != nil)
+		add(&h.onShown, i.shown != nil)
+		add(&h.onLanded, i.landed != nil)
 		add(&h.onStore, i.store != nil)
 		add(&h.onBoot, i.restart != nil)
 	}
@@ -174,6 +182,22 @@ func (h *hooks) heard(w *World, c *client, token fsm.Token) {
 	for i := range h.onHeard {
 		if problem := h.onHeard[i].heard(w, c, token); problem != "" {
 			w.violate(h.onHeard[i].name, c.name, problem)
+		}
+	}
+}
+
+func (h *hooks) shown(w *World, key string, token fsm.Token, passes bool) {
+	for i := range h.onShown {
+		if problem := h.onShown[i].shown(w, key, token, passes); problem != "" {
+			w.violate(h.onShown[i].name, Actor(key), problem)
+		}
+	}
+}
+
+func (h *hooks) landed(w *World, key string, token fsm.Token) {
+	for i := range h.onLanded {
+		if problem := h.onLanded[i].landed(w, key, token); problem != "" {
+			w.violate(h.onLanded[i].name, Actor(key), problem)
 		}
 	}
 }

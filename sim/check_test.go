@@ -494,6 +494,38 @@ func showings(t *testing.T) map[string][]showing {
 					i.answer(w, w.nodes[0], request, &fsm.Reply{Status: fsm.Superseded})
 			}},
 		},
+		"fenced-writes": {
+			{"an older holder's write, after a newer one has read", "with token 1 is carried out, after token 2 was shown",
+				func(w *World, i *invariant) string {
+					return i.shown(w, "door", 1, true) + i.landed(w, "door", 1) + i.shown(w, "door", 2, true) +
+						i.shown(w, "door", 1, true) + i.landed(w, "door", 1)
+				}},
+			{"a write without a token, before anybody came", "with token 0 is carried out", func(w *World, i *invariant) string {
+				return i.shown(w, "door", 0, true) + i.landed(w, "door", 0)
+			}},
+			{"a write by one whom a newer holder's refused call has overtaken", "with token 1 is carried out, after token 2 was shown",
+				func(w *World, i *invariant) string {
+					return i.shown(w, "door", 1, true) + i.shown(w, "door", 2, false) + i.landed(w, "door", 1)
+				}},
+			{"each holder's writes, and those of another key", "", func(w *World, i *invariant) string {
+				return i.shown(w, "door", 2, true) + i.landed(w, "door", 2) + i.landed(w, "door", 2) +
+					i.shown(w, "gate", 1, true) + i.landed(w, "gate", 1) + i.shown(w, "door", 1, false)
+			}},
+		},
+		"holder-served": {
+			{"a newer holder that is refused", "token 2 is refused, and the greatest shown before is 1",
+				func(w *World, i *invariant) string {
+					return i.shown(w, "door", 1, true) + i.shown(w, "door", 2, false)
+				}},
+			{"a holder whose second call is refused", "token 2 is refused, and the greatest shown before is 2",
+				func(w *World, i *invariant) string {
+					return i.shown(w, "door", 2, true) + i.shown(w, "door", 2, false)
+				}},
+			{"refusals of an older holder and of no token, and calls for another key", "", func(w *World, i *invariant) string {
+				return i.shown(w, "door", 0, false) + i.shown(w, "door", 2, true) + i.shown(w, "door", 1, false) +
+					i.shown(w, "door", 0, false) + i.shown(w, "gate", 1, true)
+			}},
+		},
 		"never-withdrawn": {
 			{"a clean-up of what a client was told to hold", "entry 5 cleans token 1 up, which A was told to hold", func(w *World, i *invariant) string {
 				w.ledger.note(granted(1, 1))

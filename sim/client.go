@@ -54,6 +54,8 @@ const (
 	stateUnknown   = "unknown"
 	stateForgotten = "forgotten"
 	stateWritten   = "written"
+	stateRead      = "read"
+	stateChecked   = "checked" // of a call, not of a client
 	stateRefused   = "refused"
 	stateNotLeader = "not-leader"
 	stateInvalid   = "invalid"
@@ -240,45 +242,6 @@ func (w *World) retry(c *client) {
 	w.attempt(c)
 }
 
-// write sends a write to the resource that a lock guards, with the client's last token for it. It
-// does not look at its clock: a client that does is still wrong when it is stopped right after
-// looking.
-func (w *World) write(c *client, key string) {
-	held := c.tokens[key]
-	if held.token == 0 {
-		c.state = stateNothing
-		w.traceClient(c, trace.KindAnswer, trace.ClientRecord{Op: "write", Key: key, Status: stateNothing})
-		return
-	}
-	f := flight{
-		from: c.index, to: int32(len(w.actors)) - 1, kind: messageWrite,
-		client: &clientMessage{request: fsm.Request{Key: key}, token: held.token},
-	}
-	f.id = w.traceClientFlight(c, trace.KindRequest, &f)
-	w.cause = f.id
-	w.send(&f)
-}
-
-// resourceReceives is a fenced resource: it takes a write iff its token is at least the greatest
-// that it has seen, and remembers that. This is what makes a client harmless that wrongly believes
-// to hold a lock.
-//
-//spec:rule Fence
-func (w *World) resourceReceives(f *flight) {
-	key, token := f.client.request.Key, f.client.token
-	high := w.highest[key]
-	c := w.actors[f.from].client
-	c.token = token
-	if c.state = stateWritten; token < high || token == 0 {
-		c.state = stateRefused
-		w.counters[countRefused]++
-	} else {
-		w.counters[countWritten]++
-		w.highest[key] = token
-	}
-	w.traceResource(c, f, c.state, high)
-}
-
 // pauseClient and resumeClient stop a client and let it go on, with what has arrived and what it
 // was told.
 func (w *World) resumeClient(c *client) {
@@ -322,7 +285,9 @@ func (w *World) doClient(c *client, command Command) {
 	case Extend:
 		w.extend(c, command)
 	case Write:
-		w.write(c, command.Key)
+		w.write(c, command)
+	case Read:
+		w.read(c, command.Key)
 	case Connect:
 		w.openSession(c)
 	case ClientDo:

@@ -45,11 +45,15 @@ func (w *World) traceAnswer(c *client, f *flight, state string) {
 	w.cause = w.emitClient(c, trace.Event{Kind: trace.KindAnswer, Cause: f.id, Client: r, Text: state})
 }
 
-func (w *World) traceResource(c *client, f *flight, state string, high fsm.Token) {
+func (w *World) traceResource(f *flight, state string, high fsm.Token) {
 	if w.trace == nil {
 		return
 	}
 	r := w.clientRecord(f)
 	r.Status, r.High, r.Server = state, uint64(high), ""
-	w.emit(trace.Event{Kind: trace.KindResource, Cause: f.id, Node: r.Key, Client: r, Rule: "Fence"})
+	e := trace.Event{Kind: trace.KindResource, Cause: f.id, Node: r.Key, Client: r}
+	if w.mistakes[r.Key] == "" {
+		e.Rule = "Fence"
+	}
+	w.cause = w.emit(e)
 }

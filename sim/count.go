@@ -52,6 +52,7 @@ const (
 	countUnknown
 	countLateGrants
 	countWritten
+	countRead
 	countRefused
 	countNoops
 	countViolations
@@ -78,7 +79,7 @@ func counterNames() [countEnd]string {
 		countExpireExisted: "expire.existed", countExpireNewer: "expire.newer", countExpireFree: "expire.free",
 		countCleanups: "cleanups", countHeld: "try.held", countNotLeader: "answers.not-leader",
 		countUnknown: "answers.unknown", countLateGrants: "grant.late",
-		countWritten: "written", countRefused: "refused", countNoops: "noops", countViolations: "violations",
+		countWritten: "written", countRead: "read", countRefused: "refused", countNoops: "noops", countViolations: "violations",
 	}
 	for k := messageVote; k <= messageWrite; k++ {
 		names[countMessages+counter(k)] = "messages." + k.String()

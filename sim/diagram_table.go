@@ -176,7 +176,7 @@ func (s *teller) hears(m *moment) string {
 // time is one row.
 func (s *teller) request(e *trace.Event) {
 	c, key := clientOf(e), asking(e)
-	if c.Op == messageWrite.String() || c.Op == fsm.Open.String() || s.firstAsk[key] != e || s.quick(e, s.proposed[key]) {
+	if c.Op == opWrite || c.Op == opRead || c.Op == fsm.Open.String() || s.firstAsk[key] != e || s.quick(e, s.proposed[key]) {
 		return // told elsewhere, or a repetition
 	}
 	if r := s.last(); r != nil && r.asking != nil && e.At-r.at < quickEnough && r.asking.Op == c.Op && r.asking.Key == c.Key {
@@ -213,20 +213,27 @@ func askWords(who []string, c *trace.ClientRecord) string {
 	return listed(who) + " ask for " + c.Key
 }
 
-// resource tells a write to what a lock guards.
+// resource tells a call to what a lock guards.
 func (s *teller) resource(m *moment) {
 	c := clientOf(m.Event)
-	words := fmt.Sprintf("%s writes with token %d", c.Client, c.Token)
+	does := c.Op + "s"
+	words := fmt.Sprintf("%s %s with token %d", c.Client, does, c.Token)
 	look := toneNone
 	holder, held := s.held[c.Key]
 	if !held || holder.token != c.Token {
-		words = fmt.Sprintf("%s, whose #%d %s, writes", c.Client, c.Token, s.over[c.Token])
+		words = fmt.Sprintf("%s, whose #%d %s, %s", c.Client, c.Token, s.over[c.Token], does)
+		if c.Token == 0 {
+			words = fmt.Sprintf("%s %s without a token", c.Client, does)
+		}
 		look = toneWrong
 	}
-	if c.Status == stateRefused {
+	switch c.Status {
+	case stateRefused:
 		words += fmt.Sprintf(": refused, the resource has seen #%d", c.High)
 		look = toneNone
-	} else {
+	case stateChecked:
+		words += ": the resource finds its token right"
+	default:
 		words += ": the resource takes it"
 	}
 	s.add(m.Event, words, look)

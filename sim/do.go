@@ -44,6 +44,11 @@ func (w *World) do(command Command) error {
 		return w.doAs(c.Client, command)
 	case Write:
 		return w.doAs(c.Client, command)
+	case Read:
+		return w.doAs(c.Client, command)
+	case SetResource:
+		w.setResource(c)
+		return nil
 	case ClientDo:
 		return w.doAs(c.Client, command)
 	case Deliver:

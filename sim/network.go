@@ -33,7 +33,7 @@ const (
 	messageRequest
 	messageRequestReply
 	messageDisconnect // a client's connection closes
-	messageWrite      // a client writes to a fenced resource
+	messageWrite      // a client calls a fenced resource, to write or to read
 )
 
 var messageKindNames = [...]string{
@@ -63,6 +63,7 @@ type flight struct {
 	kind     messageKind
 	flying   bool
 	held     bool   // by a hold, or because the run is manual
+	inside   bool   // it has reached its resource and takes its time there
 	gen      uint32 // counts the slot's uses, so that a stale delivery finds nothing
 	order    uint64 // of sending, over all messages
 	key, nth uint64 // of its draws: its receiver's, and which of the messages on its link it is
@@ -75,7 +76,9 @@ type flight struct {
 type clientMessage struct {
 	request fsm.Request // Seq and Attempt tell which request is meant; Call is unset on the way
 	reply   fsm.Reply
-	token   fsm.Token // write
+	token   fsm.Token  // of a call to a resource,
+	read    bool       // which changes nothing there
+	takes   trace.Time // or takes so long
 }
 
 // send puts a message into the network.

@@ -131,6 +131,8 @@ func endsSetUp(c Command) bool {
 		return !c.SyncSet
 	case SetClock:
 		return c.Stop || c.Jump != 0
+	case SetResource:
+		return c.Restart
 	}
 	return true
 }

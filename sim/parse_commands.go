@@ -208,7 +208,7 @@ func laterVerbs() map[string]verb {
 // clientCommand reads what a client does, from behind its name.
 func (r *reader) clientCommand(name string) Command {
 	client := r.client(name)
-	r.usage = "A: acquire, release, extend, write, disconnect, retry, pause or resume"
+	r.usage = "A: acquire, release, extend, write, read, disconnect, retry, pause or resume"
 	switch verb := r.next(); verb {
 	case "acquire":
 		r.usage = "A: acquire KEY lease=10s [try] [via=S2]"
@@ -217,8 +217,11 @@ func (r *reader) clientCommand(name string) Command {
 		r.usage = "A: release KEY [token=N] [via=S2]"
 		return r.releaseLock(client)
 	case "write":
-		r.usage = "A: write KEY"
-		return Write{Client: client, Key: r.key(r.next())}
+		r.usage = "A: write KEY [token=N] [takes=300ms]"
+		return r.write(client)
+	case "read":
+		r.usage = "A: read KEY"
+		return Read{Client: client, Key: r.key(r.next())}
 	case "disconnect", "retry", "pause", "resume":
 		r.usage = "A: " + verb
 		return ClientDo{Client: client, Do: verb}
@@ -226,7 +229,7 @@ func (r *reader) clientCommand(name string) Command {
 		r.usage = "A: extend KEY lease=10s [via=S2]"
 		return r.extend(client)
 	default:
-		known := []string{"acquire", "release", "extend", "write", "disconnect", "retry", "pause", "resume"}
+		known := []string{"acquire", "release", "extend", "write", "read", "disconnect", "retry", "pause", "resume"}
 		r.unknown("client command", verb, oneOf(known), known)
 	}
 	return nil
@@ -264,6 +267,15 @@ func (r *reader) releaseLock(client Actor) Command {
 	r.options(options{
 		"token=": func(v string) { c.Token, c.TokenSet = r.number(v), true },
 		"via=":   func(v string) { c.Via = r.node(v) },
+	})
+	return c
+}
+
+func (r *reader) write(client Actor) Command {
+	c := Write{Client: client, Key: r.key(r.next())}
+	r.options(options{
+		"token=": func(v string) { c.Token, c.TokenSet = r.number(v), true },
+		"takes=": func(v string) { c.Takes = r.positive(v) },
 	})
 	return c
 }

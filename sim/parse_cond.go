@@ -204,7 +204,7 @@ func (r *reader) holder() Cond {
 
 func (r *reader) clientState(client string) Cond {
 	known := []string{"granted", "waiting", "rejected", "released", "extended", "connected", "not-found",
-		"unknown", "forgotten", "written", "refused", "not-leader", "late", "invalid", "nothing"}
+		"unknown", "forgotten", "written", "read", "refused", "not-leader", "late", "invalid", "nothing"}
 	r.usage = client + " " + oneOf(known)
 	c := CondClient{Client: r.client(client), State: r.next()}
 	switch {

@@ -1,18 +1,22 @@
 package sim
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func faultVerbs() map[string]verb {
 	return map[string]verb{
-		"cut":     {usage: "cut S1 S2 | S3 S4, or cut S1->S2", parse: parseCut},
-		"isolate": {usage: "isolate S1", parse: parseIsolate},
-		"heal":    {usage: "heal, or heal S1->S2", parse: parseHeal},
-		"pause":   {usage: "pause S1, or A: pause", parse: parsePause},
-		"resume":  {usage: "resume S1, or A: resume", parse: parseResume},
-		"crash":   {usage: "crash S1 [torn|some]", parse: parseCrash},
-		"restart": {usage: "restart S1", parse: parseRestart},
-		"disk":    {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish", parse: parseDisk},
-		"clock":   {usage: "clock S1 rate=1.5 [offset=250ms], stop or jump=+1h", parse: parseClock},
+		"cut":      {usage: "cut S1 S2 | S3 S4, or cut S1->S2", parse: parseCut},
+		"isolate":  {usage: "isolate S1", parse: parseIsolate},
+		"heal":     {usage: "heal, or heal S1->S2", parse: parseHeal},
+		"pause":    {usage: "pause S1, or A: pause", parse: parsePause},
+		"resume":   {usage: "resume S1, or A: resume", parse: parseResume},
+		"crash":    {usage: "crash S1 [torn|some]", parse: parseCrash},
+		"restart":  {usage: "restart S1", parse: parseRestart},
+		"disk":     {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish", parse: parseDisk},
+		"clock":    {usage: "clock S1 rate=1.5 [offset=250ms], stop or jump=+1h", parse: parseClock},
+		"resource": {usage: "resource KEY mistake=NAME, or resource KEY restart", parse: parseResource},
 	}
 }
 
@@ -110,6 +114,25 @@ func parseClock(r *reader) Command {
 	})
 	if several && (c.Stop || c.Jump != 0) {
 		r.fail("a line for each", "stop and jump= stand alone")
+	}
+	return c
+}
+
+func parseResource(r *reader) Command {
+	c := SetResource{Key: r.key(r.next())}
+	word := r.next()
+	mistake, isMistake := strings.CutPrefix(word, "mistake=")
+	switch known := mistakeNames(); {
+	case isMistake && !slices.Contains(known, mistake):
+		r.unknown("mistake", mistake, oneOf(known), known)
+	case isMistake:
+		r.setUp("resource mistake=")
+		r.once("resource " + c.Key)
+		c.Mistake = mistake
+	case word == "restart":
+		c.Restart = true
+	default:
+		r.unknown("resource command", word, r.usage, []string{"mistake=", "restart"})
 	}
 	return c
 }

@@ -124,6 +124,15 @@ var goodLines = []struct {
 		ReleaseLock{Client: "A", Key: "door", TokenSet: true, Via: 1}},
 	{"A: release door token=7", ReleaseLock{Client: "A", Key: "door", TokenSet: true, Token: 7}},
 	{"A: write door", Write{Client: "A", Key: "door"}},
+	{"A: write door token=0", Write{Client: "A", Key: "door", TokenSet: true}},
+	{"A: write door token=7 takes=300ms",
+		Write{Client: "A", Key: "door", TokenSet: true, Token: 7, Takes: 300 * time.Millisecond}},
+	{"A: read door", Read{Client: "A", Key: "door"}},
+	{"at 1s A: read door", At{Time: time.Second, Command: Read{Client: "A", Key: "door"}}},
+	{"resource door mistake=check-then-act", SetResource{Key: "door", Mistake: "check-then-act"}},
+	{"resource door restart", SetResource{Key: "door", Restart: true}},
+	{"at 1s resource door restart", At{Time: time.Second, Command: SetResource{Key: "door", Restart: true}}},
+	{"expect A read", Expect{Cond: CondClient{Client: "A", State: "read"}}},
 	{"A: disconnect", ClientDo{Client: "A", Do: "disconnect"}},
 	{"A: retry", ClientDo{Client: "A", Do: "retry"}},
 	{"A: pause", ClientDo{Client: "A", Do: "pause"}},
@@ -404,6 +413,15 @@ var badLines = []struct{ text, problem string }{
 			`finish; did you mean "stall"?`},
 	{"disk S1 finish 2", `"2" is not a position; expected #N, counting from #1`},
 	{"disk S1 reorder", "not supported yet: disk reorder"},
+	{"A: write door takes=0s", `"0s" is no time at all; expected a duration such as 250ms or 10s, more than 0`},
+	{"A: write door at=1s", `no option "at="; expected takes= or token=`},
+	{"A: read door token=1", `"token=1" is too much; expected A: read KEY`},
+	{"resource door", "the line ends too soon; expected resource KEY mistake=NAME, or resource KEY restart"},
+	{"resource door mistake=strikt", `no mistake "strikt"; expected equality, check-then-act, strict, zero-accepted, ` +
+		`not-durable or read-unfenced; did you mean "strict"?`},
+	{"resource door crash", `no resource command "crash"; expected resource KEY mistake=NAME, or resource KEY restart`},
+	{"at 1s resource door mistake=strict",
+		"resource mistake= is set-up, not an event; expected it in a line before the first event"},
 
 	{"until leader S1 within 0s",
 		`"0s" is no time at all; expected a duration such as 250ms or 10s, more than 0`},
@@ -457,7 +475,7 @@ var badLines = []struct{ text, problem string }{
 		`"a" is not a client; expected a capitalised name, but not a node's, such as A ` +
 			"or Bob"},
 	{"A: aquire door",
-		`no client command "aquire"; expected acquire, release, extend, write, disconnect, ` +
+		`no client command "aquire"; expected acquire, release, extend, write, read, disconnect, ` +
 			`retry, pause or resume; did you mean "acquire"?`},
 	{"A: acquire door", "the lease is missing; expected A: acquire KEY lease=10s [try] [via=S2]"},
 	{"A: acquire door lease",
@@ -517,10 +535,10 @@ var badLines = []struct{ text, problem string }{
 	{"expect free door at A", `"A" is not a node of this scenario; expected S1 to S3`},
 	{"expect A grantd",
 		`no state of a client "grantd"; expected granted, waiting, rejected, released, ` +
-			`extended, connected, not-found, unknown, forgotten, written, refused, not-leader, late, invalid or nothing; did you mean "granted"?`},
+			`extended, connected, not-found, unknown, forgotten, written, read, refused, not-leader, late, invalid or nothing; did you mean "granted"?`},
 	{"expect A waiting token=2",
 		`"token=2" is too much; expected A granted, waiting, rejected, released, ` +
-			"extended, connected, not-found, unknown, forgotten, written, refused, not-leader, late, invalid or nothing"},
+			"extended, connected, not-found, unknown, forgotten, written, read, refused, not-leader, late, invalid or nothing"},
 	{"expect count expire.never = 0",
 		`no counter "expire.never"; expected one such as expire.newer; did you mean ` +
 			`"expire.newer"?`},
@@ -567,6 +585,10 @@ func TestAMalformedFileIsExplained(t *testing.T) {
 			"f:4: seed is set-up, but line 2 is an event; expected it before all events"},
 		{"# T\nat 1s heal\nclock S1 rate=2\nclock S1 offset=1s",
 			"f:4: clock offset= is set-up, but line 2 is an event; expected it before all events"},
+		{"# T\nresource door mistake=strict\nresource door restart\nresource gate mistake=strict",
+			"f:4: resource mistake= is set-up, but line 3 is an event; expected it before all events"},
+		{"# T\nresource door mistake=strict\nresource door mistake=equality",
+			"f:3: a second line says resource door; expected resource door once"},
 		{"# T\ndisk S1 stall\ndisk S1 sync=1ms",
 			"f:3: disk sync= is set-up, but line 2 is an event; expected it before all events"},
 		{"# T\nclock S1 rate=2\n# ? q | a | b\ndisk S1 sync=1ms\nseed 1\nclock S2 stop\nmanual",

@@ -128,7 +128,10 @@ func (w *World) clientRecord(f *flight) *trace.ClientRecord {
 	case messageDisconnect:
 		r.Op = "disconnect"
 	case messageWrite:
-		r.Op, r.Token = "write", uint64(f.client.token)
+		r.Op, r.Token = opWrite, uint64(f.client.token)
+		if f.client.read {
+			r.Op = opRead
+		}
 	}
 	r.Client, r.Server = string(w.actors[client].name), string(w.actors[server].name)
 	return r

@@ -212,6 +212,8 @@ func (s *Scenario) clients() []Actor {
 			add(c.Client)
 		case Write:
 			add(c.Client)
+		case Read:
+			add(c.Client)
 		case ClientDo:
 			add(c.Client)
 		case SetClock:

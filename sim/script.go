@@ -170,6 +170,13 @@ type (
 		Offset  time.Duration
 		Jump    time.Duration // of the wall clock
 	}
+	// SetResource is "resource door mistake=strict" (set-up), which makes a resource with a mistake, or
+	// "resource door restart": it loses power, and is back at once.
+	SetResource struct {
+		Key     string
+		Mistake string // "" if it restarts
+		Restart bool
+	}
 )
 
 // Doing things.
@@ -206,8 +213,17 @@ type (
 		Token    uint64
 		Via      raft.ServerID
 	}
-	// Write is "A: write door": to the resource that door guards, with A's token.
+	// Write is "A: write door [token=N] [takes=300ms]": to the resource that door guards, with A's token
+	// unless one is named; it is carried out when it has been there for so long.
 	Write struct {
+		Client   Actor
+		Key      string
+		TokenSet bool
+		Token    uint64
+		Takes    time.Duration
+	}
+	// Read is "A: read door": of the same resource, with A's token.
+	Read struct {
 		Client Actor
 		Key    string
 	}
@@ -269,8 +285,8 @@ type (
 	// CondClient is "A granted [token=2]", "A waiting", …: what the client makes of its last answer.
 	// Of requests: waiting granted rejected released extended not-found unknown invalid not-leader; late,
 	// if the lease or what the request was granted is over by now; connected, if it has a new session,
-	// and forgotten, if its session is over. Of writes: written refused. And nothing, if it has no
-	// token to send.
+	// and forgotten, if its session is over. Of calls to a resource: written read refused. And nothing, if
+	// it has no token to send.
 	CondClient struct {
 		Client Actor
 		State  string

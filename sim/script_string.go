@@ -145,6 +145,13 @@ func (c SetClock) String() string {
 		String()
 }
 
+func (c SetResource) String() string {
+	return newLine("resource %s", c.Key).
+		when(c.Mistake != "", "mistake=%s", c.Mistake).
+		when(c.Restart, "restart").
+		String()
+}
+
 func (c Connect) String() string {
 	line := newLine("connect").when(c.Others > 0, "others=%d", c.Others)
 	for _, client := range c.Clients {
@@ -173,7 +180,14 @@ func (c ReleaseLock) String() string {
 		String()
 }
 
-func (c Write) String() string { return fmt.Sprintf("%s: write %s", c.Client, c.Key) }
+func (c Write) String() string {
+	return newLine("%s: write %s", c.Client, c.Key).
+		when(c.TokenSet, "token=%d", c.Token).
+		when(c.Takes > 0, "takes=%s", brief(c.Takes)).
+		String()
+}
+
+func (c Read) String() string { return fmt.Sprintf("%s: read %s", c.Client, c.Key) }
 
 func (c ClientDo) String() string { return fmt.Sprintf("%s: %s", c.Client, c.Do) }
 

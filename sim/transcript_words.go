@@ -161,12 +161,35 @@ func requestWords(c *trace.ClientRecord) string {
 	return strings.TrimSpace(words + " " + c.Key)
 }
 
+// resourceWords says what a resource made of a call.
+func resourceWords(c *trace.ClientRecord) string {
+	call := fmt.Sprintf("%s's %s with token %d", c.Client, c.Op, c.Token)
+	switch c.Status {
+	case stateRefused:
+		return fmt.Sprintf("the resource refuses %s: it has seen %d", call, c.High)
+	case stateChecked:
+		return fmt.Sprintf("the resource finds %s right, having seen %d, and begins with it", call, c.High)
+	}
+	return fmt.Sprintf("the resource takes %s; before, it had seen %d", call, c.High)
+}
+
+func inSquare(rule string) string {
+	if rule == "" {
+		return ""
+	}
+	return " [" + rule + "]"
+}
+
 func (w *scribe) clients(m *moment) string {
 	c := clientOf(m.Event)
 	switch m.Kind {
 	case trace.KindRequest:
 		if c.Server == "" {
-			return fmt.Sprintf("writes to what %s guards, with token %d", c.Key, c.Token)
+			what := "writes to"
+			if c.Op == opRead {
+				what = "reads"
+			}
+			return fmt.Sprintf("%s what %s guards, with token %d", what, c.Key, c.Token)
 		}
 		words := strings.TrimSpace(fmt.Sprintf("asks %s: %s %s", c.Server, c.Op, c.Key))
 		if c.Token != 0 {
@@ -179,12 +202,7 @@ func (w *scribe) clients(m *moment) string {
 	case trace.KindDisconnect:
 		return "leaves " + c.Server + " before it is answered"
 	case trace.KindResource:
-		if c.Status == stateRefused {
-			return fmt.Sprintf("the resource refuses %s's write with token %d: it has seen %d [%s]",
-				c.Client, c.Token, c.High, m.Rule)
-		}
-		return fmt.Sprintf("the resource takes %s's write with token %d; before, it had seen %d [%s]",
-			c.Client, c.Token, c.High, m.Rule)
+		return resourceWords(c) + inSquare(m.Rule)
 	}
 	if m.Text == "" {
 		return "has no token for " + c.Key + ", and sends nothing"

@@ -29,7 +29,8 @@ type World struct {
 	flights   []flight
 	landed    flight // the message that is being handled
 	freeSlots []uint32
-	highest   map[string]fsm.Token // fenced resources, by key: the greatest token seen
+	highest   map[string]fsm.Token // fenced resources, by key: the greatest token seen,
+	mistakes  map[string]string    // and what is wrong with those that have a mistake
 
 	counters  counters
 	checks    hooks
@@ -83,7 +84,7 @@ func micros(d time.Duration) trace.Time { return trace.Time(d / time.Microsecond
 // newWorld makes the actors. Nodes are not yet running: clocks, disks and links may still be
 // changed.
 func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
-	w := &World{seed: seed, config: config, highest: map[string]fsm.Token{}}
+	w := &World{seed: seed, config: config, highest: map[string]fsm.Token{}, mistakes: map[string]string{}}
 	for id := raft.ServerID(1); int(id) <= config.nodes; id++ {
 		n := &node{
 			id: id, index: int32(len(w.actors)), name: NodeActor(id),

@@ -132,6 +132,17 @@ func refuseEvent(command sim.Command) string {
 		if c.TokenSet && c.Token == 0 {
 			return "token=0: the client library sends no Release without a token"
 		}
+	case sim.SetResource:
+		return "resource: the one here makes no mistakes, and it does not restart"
+	case sim.Read:
+		return "read: the resource here is only written to"
+	case sim.Write:
+		if c.TokenSet {
+			return "write token=: the client library gives tokens, and none can be made up"
+		}
+		if c.Takes > 0 {
+			return "takes=: the resource here does at once what it is asked for"
+		}
 	case sim.ClientDo:
 		if c.Do == "retry" {
 			return "retry: the client library asks again by itself, as often as it thinks right"
