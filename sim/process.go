@@ -28,6 +28,10 @@ func (w *World) process(n *node, f *flight) {
 	w.prepare(n)
 	w.tick(n)
 	w.traceReceive(n, f)
+	if w.door != nil && w.door.keeps(n, f) {
+		w.step(n, nil)
+		return
+	}
 	switch f.kind {
 	case messageRequest:
 		w.takeRequest(n, f)

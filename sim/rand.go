@@ -24,6 +24,7 @@ const (
 	streamSync                        // how long the nth write of a disk takes
 	streamPlan                        // the random search's plan: what happens when
 	streamSector                      // whether a sector of the nth write survives a crash
+	streamProgram                     // what a client of an experiment does in its nth tenure
 )
 
 // draw returns 64 random bits for the nth use of a stream by an actor, towards a peer.

@@ -36,6 +36,7 @@ type World struct {
 	checks    hooks
 	ledger    ledger
 	broken    []Violation
+	door      *door           // of the lock-delay, in the one experiment that compares with it
 	tolerate  map[string]bool // invariants whose violation does not end the run; nil ends at the first
 	halted    bool
 	firstTerm raft.Term // the highest of the states that the run starts from

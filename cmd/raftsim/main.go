@@ -32,9 +32,10 @@ func main() {
 		debug.SetGCPercent(400)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	// Only a search has something to say when it is interrupted. A second Ctrl-C ends anything.
+	// Only what runs many seeds has something to say when it is interrupted. A second Ctrl-C ends
+	// anything.
 	context.AfterFunc(ctx, stop)
-	if len(os.Args) < 2 || os.Args[1] != "explore" {
+	if len(os.Args) < 2 || os.Args[1] != "explore" && os.Args[1] != "experiment" {
 		stop()
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
@@ -52,6 +53,8 @@ func commands() []command {
 		{"run", "[flags] NAME|FILE", "run a scenario and draw it", runScenario},
 		{"explore", "[flags]", "search random runs for a broken invariant", explore},
 		{"replay", "-seed N [flags]", "one run of the search, as a failure printed it", replay},
+		{"experiment", "NAME [flags]", "measure what a sentence about locks claims", measure},
+		{"table", "[flags]", "which combinations of defences are safe, by exhaustive search", table},
 		{"trace", "[-draw] FILE…", "print or draw what real nodes, or a run, have written", printTrace},
 		{"help", "", "this", help},
 	}
@@ -135,6 +138,10 @@ See it
 Search
   raftsim explore -seeds 1-5000    random runs; -faults mild|harsh; stops at the first broken invariant
   raftsim replay -seed N           one of them again, the very command that a failure prints
+Check
+  raftsim table                    every combination of defences: safe, or the shortest way to what breaks
+Measure
+  raftsim experiment NAME          arms, drift or lifetime, over many seeds; -svg FILE for a picture
 
 RULE for -without: expire-token release-token gate noop-wait. 'raftsim COMMAND -h' lists a command's flags.
 Exit codes: 0 it held; 1 an invariant or an expectation failed; 2 wrong usage or a malformed file;
