@@ -1,0 +1,140 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// runner is a program that runs a scenario file and prints which invariant broke, where and how.
+const runner = `package main
+
+import (
+	"fmt"
+	"os"
+
+	"ticketing/sim"
+)
+
+func main() {
+	s, err := sim.Load(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	r, err := sim.Run(s, sim.Options{})
+	if err != nil {
+		panic(err)
+	}
+	for _, v := range r.Violations {
+		fmt.Println(v.Invariant, "on", v.Node, v.Detail)
+	}
+	fmt.Println("held", r.Held())
+}
+`
+
+// A mistake is a piece of fsm's source and what is to stand in its place.
+type mistake struct{ file, old, new string }
+
+// planted runs a scenario over fsm with mistakes planted, and returns the lines of runner.
+func planted(t *testing.T, scenario string, mistakes ...mistake) []string {
+	t.Helper()
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for _, m := range mistakes {
+		path, err := filepath.Abs(filepath.Join("..", "fsm", m.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mutant, ok := replace[path]
+		source := path
+		if ok {
+			source = mutant
+		}
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), m.old); n != 1 {
+			t.Fatalf("fsm/%s has this %d times: %s", m.file, n, m.old)
+		}
+		replace[path] = filepath.Join(dir, m.file)
+		writeFile(t, replace[path], strings.Replace(string(text), m.old, m.new, 1))
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "overlay.json"), string(overlay))
+	writeFile(t, filepath.Join(dir, "main.go"), runner)
+	cmd := exec.Command("go", "run", "-overlay", filepath.Join(dir, "overlay.json"),
+		filepath.Join(dir, "main.go"), scenario)
+	cmd.Dir = ".."
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// oneGrant is a scenario of three entries: the leader's first, a session, and one Grant.
+const oneGrant = `# One command
+nodes 3
+timeout S1
+until leader S1
+connect A
+A: acquire door lease=10s
+until A granted token=1
+until S2 applied=3
+until S3 applied=3
+`
+
+// A table that looks at a clock differs from all others after one command, and the comparison of
+// their hashes says so at that very entry (hazard 34, nomad#13725, L10, invariant I7). Without the
+// mistake nothing is said.
+func TestAClockInApplyIsCaughtWithinOneCommand(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "one-grant.txt")
+	writeFile(t, file, oneGrant)
+	if got := planted(t, file); len(got) != 1 || got[0] != "held true" {
+		t.Errorf("without any mistake: %q", got)
+	}
+	got := planted(t, file,
+		mistake{"table.go", "LeaseMS: e.LeaseMS, Owner", "LeaseMS: uint32(time.Now().UnixNano()), Owner"},
+		mistake{"table.go", "import (\n", "import (\n\t\"time\"\n"})
+	if !strings.HasPrefix(got[0], "state-machine-safety on S") ||
+		!strings.Contains(got[0], "after entry 3 its table has hash") {
+		t.Errorf("with a clock in Apply: %q", got)
+	}
+}
+
+// L6 keeps an Expire from being proposed behind an Extend. Without it, the invariant that names what
+// was not measured is the one that breaks (hazard 25, etcd#14758).
+func TestWithoutL6AnExpireIsNotEarned(t *testing.T) {
+	t.Parallel()
+	got := planted(t, "extend-race", mistake{"leader.go",
+		"\tif r.leader.extending[tenureOf{o.key, o.token}] > 0 {\n\t\treturn\n\t}\n", ""})
+	if !strings.HasPrefix(got[0], "expire-earned on S1") || !strings.Contains(got[0], "behind the Extend") {
+		t.Errorf("without L6: %q", got)
+	}
+}
+
+// A countdown that an Extend does not start anew ends the tenure early: the same invariant, the other
+// half of it (hazard 25, hazelcast#5853).
+func TestACountdownThatMissesAnExtendIsNotEarned(t *testing.T) {
+	t.Parallel()
+	got := planted(t, "extend", mistake{"replica.go",
+		"case result.Kind == Granted || result.Kind == Extended:", "case result.Kind == Granted:"})
+	if !strings.HasPrefix(got[0], "expire-earned on S1") {
+		t.Errorf("with a countdown that misses an Extend: %q", got)
+	}
+}
