@@ -143,7 +143,8 @@ Check
 Measure
   raftsim experiment NAME          arms, drift or lifetime, over many seeds; -svg FILE for a picture
 
-RULE for -without: expire-token release-token gate noop-wait. 'raftsim COMMAND -h' lists a command's flags.
+RULE for -without: expire-token release-token gate noop-wait request-ids.
+'raftsim COMMAND -h' lists a command's flags.
 Exit codes: 0 it held; 1 an invariant or an expectation failed; 2 wrong usage or a malformed file;
 130 a search was interrupted.
 `)
