@@ -552,6 +552,9 @@ func (a *audit) proposed(n *node, p Proposed) error {
 		return fmt.Errorf("after %+v", other)
 	}
 	a.meant[p.Index][p.Term] = p
+	if k := p.Envelope.Kind; p.Meant != 0 && k != Release && k != Expire && k != Extend {
+		return fmt.Errorf("it is meant for a tenure")
+	}
 	if err := a.crossed(n, p); err != nil {
 		return err
 	}

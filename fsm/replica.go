@@ -27,6 +27,11 @@ type Config struct {
 	// the state after its whole log, so that a Release and the next waiter's Grant leave together.
 	GrantOnApplied bool
 
+	// TokenFloor is less than every token that this cluster gives out, and not less than any that an
+	// earlier one has given out for the same resources. The table starts with it. So it must be the same
+	// on all servers and at every start, as if it were the log's first entry.
+	TokenFloor Token
+
 	Rules Rules
 }
 
@@ -169,7 +174,8 @@ func New(config Config, durable raft.Durable, now raft.Time) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Replica{config: config, core: core, now: now}, nil
+	table := Table{tokens: config.TokenFloor}
+	return &Replica{config: config, core: core, now: now, table: table}, nil
 }
 
 // Tick tells the replica what its clock reads. It comes before any other input.

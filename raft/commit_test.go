@@ -147,6 +147,7 @@ func TestALeadersFirstCommitCommitsAllBefore(t *testing.T) {
 }
 
 // P26, and B36 (LogCabin#44): by counting copies a leader commits entries of its own term only.
+// (Hazard 35.)
 //
 //spec:test Leaders.4
 func TestALeaderCommitsByCountingOnlyEntriesOfItsOwnTerm(t *testing.T) {

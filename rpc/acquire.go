@@ -90,14 +90,6 @@ func (c *Client) pursue(
 		return nil, err
 	}
 	defer func() { w.number.done() }()
-	again := func() error { // under another number
-		w.number.done()
-		next, err := c.wish(ctx, key, lease, try)
-		if err == nil {
-			w = next
-		}
-		return err
-	}
 	way := course{client: c}
 	for {
 		l, err := c.connect(ctx)
@@ -105,39 +97,60 @@ func (c *Client) pursue(
 			return nil, w.failed(ctx, err)
 		}
 		y, sent, err := w.ask(ctx, c, l)
-		if err != nil {
-			y.Status = Busy // whatever it was, to ask again is right
+		if err != nil { // whatever it was, to ask again is right
 			w.doubt = w.doubt || sent
 			// The server may have been stopped, and silent ever since.
 			c.learn(l.addr, "")
+			y.Status = Superseded
 		}
-		switch y.Status {
-		case OK:
-			c.learn("", l.addr)
-			if lock := c.newLock(key, y, lease, w.deadline(y.Attempt)); lock != nil {
-				return lock, nil
-			}
-			err = again() // it came too late and was given back
-		case Closed: // it was granted and is over
-			err = again()
-		case Gone:
-			w.number.gone()
-			if w.doubt {
-				return nil, fmt.Errorf("%w: the service has forgotten this client", ErrUnknownOutcome)
-			}
-			err = again()
-		case Unknown, Refused:
-			w.doubt = true
-			err = way.refused(ctx, l, y.Status, y.Leader)
-		case NotLeader, Busy:
-			err = way.refused(ctx, l, y.Status, y.Leader)
-		default:
-			return nil, acquireError(key, y)
-		}
-		if err != nil {
-			return nil, w.failed(ctx, err)
+		lock, err := w.take(ctx, &way, l, y)
+		if err != nil || lock != nil {
+			return lock, err
 		}
 	}
+}
+
+// take takes in an answer. If it returns neither a lock nor an error, the wish is to be asked for
+// again.
+func (w *wish) take(ctx context.Context, way *course, l *link, y AcquireReply) (*Lock, error) {
+	c, err := way.client, error(nil)
+	switch y.Status {
+	case OK:
+		c.learn("", l.addr)
+		if lock := c.newLock(w.Key, y, w.lease, w.deadline(y.Attempt)); lock != nil {
+			return lock, nil
+		}
+		err = w.renew(ctx) // it came too late and was given back
+	case Closed: // it was granted and is over
+		err = w.renew(ctx)
+	case Gone:
+		w.number.gone()
+		if w.doubt {
+			return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, ErrForgotten)
+		}
+		err = w.renew(ctx)
+	case Unknown, Refused:
+		w.doubt = true
+		err = way.refused(ctx, l, y.Status, y.Leader)
+	case NotLeader, Busy, Superseded:
+		err = way.refused(ctx, l, y.Status, y.Leader)
+	default:
+		return nil, acquireError(w.Key, y)
+	}
+	if err != nil {
+		return nil, w.failed(ctx, err)
+	}
+	return nil, nil
+}
+
+// renew makes the wish a new request, under another number.
+func (w *wish) renew(ctx context.Context) error {
+	w.number.done()
+	next, err := w.number.client.wish(ctx, w.Key, w.lease, w.Try)
+	if err == nil {
+		*w = *next
+	}
+	return err
 }
 
 // wish is a request for a lock.
@@ -174,17 +187,10 @@ func (w *wish) failed(ctx context.Context, err error) error {
 }
 
 func acquireError(key string, y AcquireReply) error {
-	switch {
-	case y.Status == Held:
+	if y.Status == Held {
 		return &HeldError{key, y.Holder.Token, y.Holder.Owner}
-	case y.Status == Invalid && y.LeastMS > 0:
-		return fmt.Errorf("%w: %s", ErrLeaseRange, y.Detail)
-	case y.Status == Invalid:
-		return fmt.Errorf("%w: %s", ErrInvalid, y.Detail)
-	case y.Status == Full:
-		return ErrTooMany
 	}
-	return fmt.Errorf("%w: it answers with status %d", ErrInvalid, y.Status)
+	return refusal(y.Status, y.Detail, y.LeastMS)
 }
 
 // margin is the part of a lease that its holder does without: eps = 1/margin of it. A client whose

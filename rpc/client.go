@@ -148,21 +148,26 @@ func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// connect returns a connection to the leader, as far as it is known, or to another server.
+// connect returns a connection to the leader, as far as it is known, or to another server; and none
+// once the context has ended, since nobody would wait for what is asked then.
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		var last error
+		last := errors.New("it was not looked for")
 		for range c.addrs {
 			addr, l := c.pick()
+			if l == nil {
+				var err error
+				if l, err = c.dial(ctx, addr); err != nil {
+					c.learn(addr, "")
+					last = err
+				}
+			}
+			if l != nil && ctx.Err() == nil {
+				return l, nil
+			}
 			if l != nil {
-				return l, nil
+				c.release(l)
 			}
-			l, err := c.dial(ctx, addr)
-			if err == nil {
-				return l, nil
-			}
-			c.learn(addr, "")
-			last = err
 			if ctx.Err() != nil {
 				break
 			}

@@ -16,7 +16,7 @@ import (
 )
 
 // Consul's clients were seen to notice minutes late that they had lost a lock, as they waited for
-// an answer. Here the client is cut off, and counts by itself.
+// an answer. Here the client is cut off, and counts by itself. (consul#18271.)
 func TestAHolderLearnsOfItsLossWithoutAPacket(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, lease := c.client(t, "A"), c.lease()
@@ -51,6 +51,7 @@ func held(n *Node, key string) bool {
 	return ok && h
 }
 
+// Hazard 18.
 func TestTheMarginCoversClocksThatAreOffByHalfAHundredth(t *testing.T) {
 	const rate = 0.005
 	if eps := 1.0 / margin; eps < 2*rate/(1+rate) {
@@ -65,6 +66,7 @@ func TestTheMarginCoversClocksThatAreOffByHalfAHundredth(t *testing.T) {
 }
 
 // After a loss the value stays what it is, and the key can be had again with a new one.
+// (consul#4935.)
 func TestALockIsUsedOnce(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, _ raft.ServerID) {
 		k := c.client(t, "A")
@@ -87,6 +89,7 @@ func TestALockIsUsedOnce(t *testing.T) {
 	})
 }
 
+// Hazard 8.
 func TestAClientIsOneHolder(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, _ raft.ServerID) {
 		a, b := c.client(t, "A"), c.client(t, "B")
@@ -174,6 +177,7 @@ func TestALeaseOutOfRangeIsRefused(t *testing.T) {
 }
 
 // A bug elsewhere: released there before it was known here to be over.
+// (pinniped#800, client-go#762.)
 func TestUnlockClosesDoneFirstAndAsksUntilTheLeaseIsOver(t *testing.T) {
 	for name, heal := range map[string]bool{"the network comes back": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +219,7 @@ func TestUnlockClosesDoneFirstAndAsksUntilTheLeaseIsOver(t *testing.T) {
 }
 
 // A Lock that was given up when it may have been on its way leaves an unknown outcome, and nothing is
-// sent for it afterwards.
+// sent for it afterwards. (Hazard 30.)
 func TestNothingIsSentAfterAnUnknownOutcome(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		a, b := c.client(t, "A"), c.client(t, "B")
@@ -243,7 +247,7 @@ func TestNothingIsSentAfterAnUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A bare Release that is repeated may meet the next holder's lock.
+// A bare Release that is repeated may meet the next holder's lock. (Jepsen jetcd 0.8.2.)
 func TestAForcedReleaseIsSentOnce(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		a, b, f := c.client(t, "A"), c.client(t, "B"), c.client(t, "F")
@@ -335,7 +339,7 @@ func TestABrokenConnectionIsReplaced(t *testing.T) {
 	})
 }
 
-// A server that is cut off goes on telling what it had.
+// A server that is cut off goes on telling what it had. (Hazard 36, consul#54.)
 func TestWhatOneServerHasMayBeStale(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, follower := c.client(t, "A"), leader%3+1
@@ -362,7 +366,7 @@ func TestWhatOneServerHasMayBeStale(t *testing.T) {
 	})
 }
 
-// A client that has given up for good is no use after a partition.
+// A client that has given up for good is no use after a partition. (aphyr 326.)
 func TestAClientComesBackAfterAPartition(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, _ raft.ServerID) {
 		k, cut := c.client(t, "A"), both("A", "n1", "n2", "n3")
@@ -388,7 +392,7 @@ func TestAClientComesBackAfterAPartition(t *testing.T) {
 	})
 }
 
-// Unlock, the deadline and Close may all come at once.
+// Unlock, the deadline and Close may all come at once. (kubernetes#23731.)
 func TestDoneIsClosedOnce(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, _ raft.ServerID) {
 		for range 20 {

@@ -28,6 +28,10 @@ type Config struct {
 	// client holds should outlive its leader.
 	LeastLease time.Duration
 
+	// TokenFloor is what the cluster's tokens start above; see fsm.Config. It is a part of what the
+	// cluster is: let Cluster differ where it does, and servers that differ in it refuse each other.
+	TokenFloor fsm.Token
+
 	// TLS is for the listener and for connections to peers, see LoadTLS; nil stands for none.
 	TLS *tls.Config
 

@@ -243,7 +243,7 @@ func (n *Node) handlers() int {
 
 // A disk that does not come back from a write keeps its server from promising anything. A leader
 // with such a disk must not go on saying that it lives, or nobody else could lead: it falls silent.
-// When the disk is back, so is the server, and what the others have decided holds.
+// When the disk is back, so is the server, and what the others have decided holds. (vault#5045.)
 func TestALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, old raft.ServerID) {
 		k := c.client(t, "A")

@@ -51,7 +51,7 @@ func TestDoHoldsTheLockWhileItWorks(t *testing.T) {
 	}
 }
 
-// The context ends at the deadline, and Do waits for the function all the same.
+// The context ends at the deadline, and Do waits for the function all the same. (cilium#42920.)
 func TestDoSaysThatTheLockWasLostMeanwhile(t *testing.T) {
 	for name, own := range map[string]error{"it succeeds": nil, "it fails": errWork} {
 		t.Run(name, func(t *testing.T) {
@@ -159,6 +159,7 @@ func TestCloseEndsTheContextOfADo(t *testing.T) {
 	})
 }
 
+// kubernetes#44887.
 func TestDoDoesNotWaitBeyondTheLeaseForAnAnswer(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, _ raft.ServerID) {
 		k, start := c.client(t, "A"), time.Now()

@@ -26,7 +26,8 @@
 //
 // # What the caller owes
 //
-// All servers of a cluster have the same Addrs, Cluster and timeouts, and each its own ID and Store.
+// All servers of a cluster have the same Addrs, Cluster, TokenFloor and timeouts, and each its own ID
+// and Store.
 // A Store's Save may take long; it must not say nil before a power cut can do no harm. No clock need
 // be right, but clocks that do not run alike to a hundredth make clients and leases disagree.
 //

@@ -320,3 +320,19 @@ func callers(n *Node) int {
 	}
 	return count
 }
+
+// grants counts those of them that want a lock, and not a session to want one in.
+func grants(n *Node) int {
+	count, ok := look(n, func(*fsm.Replica) (count int) {
+		for _, c := range n.callers {
+			if c.kind == fsm.Grant {
+				count++
+			}
+		}
+		return count
+	})
+	if !ok {
+		return -1
+	}
+	return count
+}

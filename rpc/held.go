@@ -16,16 +16,19 @@ type Lock struct {
 	client *Client
 	key    string
 	token  fsm.Token
-	lease  time.Duration
 	timer  *time.Timer
 	done   chan struct{}
 	ctx    context.Context // ends when done is closed
 	cancel context.CancelFunc
-	keeper sync.WaitGroup // see KeepAlive
+
+	extending chan struct{}  // whoever is in it extends the lease
+	renewed   chan struct{}  // holds something after that
+	keeper    sync.WaitGroup // see KeepAlive
 
 	mu       sync.Mutex
-	deadline time.Time // grows when the lease is extended
-	err      error     // why done is closed
+	lease    time.Duration // as it was last granted or extended
+	deadline time.Time
+	err      error // why done is closed
 }
 
 // newLock returns the lock that was granted, or nil if its deadline has passed. Then it is given
@@ -43,6 +46,7 @@ func (c *Client) newLock(
 	}
 	l := &Lock{
 		client: c, key: key, token: y.Token, lease: lease, deadline: deadline, done: make(chan struct{}),
+		extending: make(chan struct{}, 1), renewed: make(chan struct{}, 1),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	c.mu.Lock()
@@ -81,7 +85,8 @@ func (l *Lock) Deadline() time.Time {
 func (l *Lock) Done() <-chan struct{} { return l.done }
 
 // Err says why Done is closed, and is nil before: ErrLost after the deadline, ErrClosed after the
-// client's Close, ErrNotHeld after Unlock. It never changes once it is set.
+// client's Close, ErrNotHeld after Unlock or when an Extend has found that it is over. It never
+// changes once it is set.
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +108,8 @@ func (l *Lock) end(why error) bool {
 	first := l.err == nil
 	if first {
 		l.err = why
+		l.cancel() // first, so that KeepAlive asks for nothing that whoever sees Done does not expect
 		close(l.done)
-		l.cancel()
 	}
 	l.mu.Unlock()
 	if !first {
@@ -190,14 +195,12 @@ func (c *Client) giveBack(ctx context.Context, again often, key string, token fs
 		return nil
 	case y.Status == Gone && repeated:
 		n.gone()
-		return fmt.Errorf("%w: the service has forgotten this client", ErrUnknownOutcome)
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, ErrForgotten)
 	case y.Status == Gone:
 		n.gone()
 		return c.giveBack(ctx, again, key, token)
-	case y.Status == NotFound:
-		return ErrNotHeld
 	}
-	return fmt.Errorf("%w: %s", ErrInvalid, y.Detail)
+	return refusal(y.Status, y.Detail, 0)
 }
 
 func (c *Client) releaseArgs(key string, token fsm.Token) *ReleaseArgs {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -52,7 +53,7 @@ type (
 		LeaseMS int64 // from now on
 	}
 	ExtendReply struct {
-		Status  Status // OK, or NotFound if the tenure is over or about to be
+		Status  Status // OK; NotFound if the tenure is over, Expiring if it is about to be
 		Leader  string
 		Detail  string
 		LeastMS int64
@@ -265,15 +266,18 @@ func statusOf(r fsm.Reply) Status {
 		case fsm.GrantRejected:
 			return Held
 		case fsm.NotFound:
+			if errors.Is(r.Err, fsm.ErrTokenAhead) {
+				return Ahead
+			}
 			return NotFound
 		case fsm.ResultNoop:
 			return Closed
 		case fsm.SessionUnknown:
 			return Gone
 		case fsm.TableFull:
-			return Full
+			return TableFull
 		case fsm.NumberReused:
-			return Invalid
+			return Reused
 		}
 	case fsm.Held:
 		return Held
@@ -282,11 +286,24 @@ func statusOf(r fsm.Reply) Status {
 	case fsm.Superseded:
 		return Superseded
 	case fsm.Expiring:
-		return NotFound
+		return Expiring
 	case fsm.Full:
 		return Full
 	case fsm.Invalid:
-		return Invalid
+		return invalid(r.Err)
 	}
 	return Unknown
+}
+
+// invalid tells a session that is used wrongly from a request that would be wrong in any.
+func invalid(err error) Status {
+	switch {
+	case errors.Is(err, fsm.ErrReused):
+		return Reused
+	case errors.Is(err, fsm.ErrClosed):
+		return Below
+	case errors.Is(err, fsm.ErrTooMany):
+		return TooFar
+	}
+	return Invalid
 }

@@ -73,7 +73,7 @@ type snapshot struct {
 	metrics
 	status        raft.Status
 	held, waiters int
-	tokens        fsm.Token
+	tokens, floor fsm.Token
 	hangs         bool
 	census        census
 	faults        [faults]uint64
@@ -87,7 +87,7 @@ func (n *Node) snapshot(ctx context.Context) (snapshot, error) {
 		s := snapshot{
 			metrics: n.metrics, status: n.replica.Core().Status(), hangs: n.hangs(),
 			held: n.replica.Table().Len(), tokens: n.replica.Table().Tokens(),
-			unsaved: len(n.unfinished),
+			floor: n.config.TokenFloor, unsaved: len(n.unfinished),
 		}
 		for _, c := range n.callers {
 			if c.kind == fsm.Grant {
@@ -161,7 +161,7 @@ func (s *snapshot) locks(t *exposition) {
 	t.value(s.expiredFree, "existed", "false", "found", "free")
 	t.value(s.expiredNewer, "existed", "false", "found", "newer")
 	t.family("tokens_issued_total", "counter", "Tokens given out since the cluster began.")
-	t.value(uint64(s.tokens))
+	t.value(uint64(s.tokens - s.floor))
 	t.family("locks_held", "gauge", "Locks in the table.")
 	t.value(uint64(s.held))
 	t.family("waiters", "gauge", "Requests for locks that wait for an answer of this server.")

@@ -69,6 +69,7 @@ func Start(config Config, store Store, durable raft.Durable, listener net.Listen
 	var err error
 	n.replica, err = fsm.New(fsm.Config{
 		Raft: config.raft(), Rules: config.Rules, GrantOnApplied: config.GrantOnApplied,
+		TokenFloor: config.TokenFloor,
 	}, durable, n.now())
 	if err != nil {
 		return nil, fmt.Errorf("starting server %d: %w", config.ID, err)

@@ -96,7 +96,7 @@ func (c *Client) openPass(ctx context.Context) error {
 	case err != nil:
 		return err
 	case y.Status != OK:
-		return fmt.Errorf("%w: %s", ErrInvalid, y.Detail)
+		return refusal(y.Status, y.Detail, 0)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -93,19 +93,19 @@ func story(t *testing.T, c *cluster) {
 		second <- err // B forgets to give it back
 	}()
 	leader := c.leader()
-	eventually(t, "B waits", func() bool { return callers(c.nodes[leader]) == 1 })
+	eventually(t, "B waits", func() bool { return grants(c.nodes[leader]) == 1 })
 	impatient, leave := context.WithCancel(within(t))
 	gone := make(chan error)
 	go func() {
 		_, err := d.Lock(impatient, "door", c.lease())
 		gone <- err
 	}()
-	eventually(t, "D waits behind B", func() bool { return callers(c.nodes[leader]) == 2 })
+	eventually(t, "D waits behind B", func() bool { return grants(c.nodes[leader]) == 2 })
 	leave()
 	if err := <-gone; err == nil {
 		t.Fatal("D has what A has")
 	}
-	eventually(t, "D has left", func() bool { return callers(c.nodes[leader]) == 1 })
+	eventually(t, "D has left", func() bool { return grants(c.nodes[leader]) == 1 })
 	if err := first.Unlock(within(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,11 @@ func (w *course) refused(ctx context.Context, l *link, status Status, leader str
 	}
 	w.hinted = false
 	w.pause = min(max(2*w.pause, leastPause), mostPause)
-	return sleep(ctx, w.pause)
+	err := sleep(ctx, w.pause)
+	if err != nil && status == Busy {
+		return fmt.Errorf("%w: %w", ErrQueueFull, context.Cause(ctx)) // there is a leader, after all
+	}
+	return err
 }
 
 // often says whether a request may be sent again when it is not known whether it was carried out.

@@ -25,9 +25,15 @@ const (
 	Superseded               // a newer attempt has arrived, which will be answered
 	Invalid                  // the reply says why
 	Busy                     // nothing was done: too many requests wait here already
-	Full                     // nothing was done: too many wait for locks, or hold them
+	Full                     // nothing was done: too many wait for locks
 	Closed                   // what this request was granted is over; it is not carried out again
 	Gone                     // the session is over: the request is not carried out, now or ever
+	TableFull                // nothing was done: as many locks are held as there may be
+	Expiring                 // an Extend: the end of that tenure is on its way
+	Ahead                    // no such token has been given out yet
+	Reused                   // the session has used the request's number for another one
+	Below                    // the request's number is below the lowest open one that it names
+	TooFar                   // the request's number is too far above that
 )
 
 // serve lets others in until the node is to stop. Then it sees to it that all who wait hear
@@ -210,7 +216,8 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 // check refuses what the core cannot know to be wrong.
 func (r raftService) check(h Header) error {
 	if h.Cluster != r.node.config.Cluster {
-		return fmt.Errorf("%w: it is from server %d of another cluster", raft.ErrMalformed, h.From)
+		return fmt.Errorf("%w: it is from server %d of another cluster, by name or by token floor",
+			raft.ErrMalformed, h.From)
 	}
 	if !r.maySpeakAs(h.From) {
 		return fmt.Errorf("%w: server %d, the certificate is for %q", errWrongName, h.From, r.names)

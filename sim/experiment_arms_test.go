@@ -20,7 +20,7 @@ func runArms(t *testing.T, s Seeds) *Arms {
 	return all
 }
 
-// Kleppmann's argument, measured (demonstration 5 of those that a lock service owes).
+// Kleppmann's argument, measured (demonstration 5 of those that a lock service owes). (Hazard 39.)
 //
 //spec:test Fence
 func TestOnlyFencingKeepsStaleWritesOut(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // granted only when its last tenure has ended, all servers apply the same with the same result.
 // That clocks which did nothing split nothing would prove little, so the test counts the leases
 // that ended before their holder's own clock said so, and the writes that only the token at the
-// resource stopped.
+// resource stopped. (Hazard 38.)
 //
 //spec:test Fence
 func TestSkewedClocksSplitNothing(t *testing.T) {

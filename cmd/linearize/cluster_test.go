@@ -205,7 +205,7 @@ func use(ctx context.Context, h *history.Recorder, c *rpc.Client, name string, r
 }
 
 // Twelve clients take three locks while servers are cut off and restarted. What they saw is judged
-// from outside.
+// from outside. (Jepsen Hazelcast 3.8.3.)
 func TestWhatClientsOfARealClusterSeeIsLinearizable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	c, h := startCluster(t), history.NewRecorder()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"ticketing/fsm"
 	"ticketing/rpc"
@@ -34,7 +35,7 @@ func (c *command) take(ctx context.Context, k *rpc.Client) (*rpc.Lock, error) {
 		return nil, err
 	case ctx.Err() != nil:
 		err = errors.New("a signal came before the lock was acquired")
-	case waiting.Err() != nil && errors.Is(err, rpc.ErrNoLeader):
+	case waiting.Err() != nil && (errors.Is(err, rpc.ErrNoLeader) || errors.Is(err, rpc.ErrTooMany)):
 		err = fmt.Errorf("%q was not acquired: %w", c.key, err)
 	case waiting.Err() != nil && c.wait > 0:
 		err = fmt.Errorf("%q was not acquired within %v", c.key, c.wait)
@@ -99,13 +100,35 @@ func (c *command) release(ctx context.Context, k *rpc.Client) (int, error) {
 	switch {
 	case errors.Is(err, rpc.ErrNotHeld) && c.force:
 		return 0, fmt.Errorf("%q is not held", c.key)
-	case errors.Is(err, rpc.ErrNotHeld):
-		return 0, fmt.Errorf("%q is not held with token %d", c.key, c.token)
 	case err != nil:
-		return 0, err
+		return 0, c.notHeld(err)
 	}
 	return 0, c.print(recordOf(removed), func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, text)
+		return err
+	})
+}
+
+// notHeld says which lock it is that an error speaks of.
+func (c *command) notHeld(err error) error {
+	switch {
+	case errors.Is(err, rpc.ErrTokenAhead), errors.Is(err, rpc.ErrExpiring):
+		return fmt.Errorf("%q with token %d: %w", c.key, c.token, err)
+	case errors.Is(err, rpc.ErrNotHeld):
+		return fmt.Errorf("%q is not held with token %d", c.key, c.token)
+	}
+	return err
+}
+
+// extend gives a lock that another process holds a new lease. It tells that lease as the service has
+// it: in milliseconds, rounded up.
+func (c *command) extend(ctx context.Context, k *rpc.Client) (int, error) {
+	if _, err := k.Extend(ctx, c.key, fsm.Token(c.token), c.lease); err != nil {
+		return 0, c.notHeld(err)
+	}
+	r := record{Key: c.key, Token: fsm.Token(c.token), LeaseMS: c.leaseMS()}
+	return 0, c.print(r, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, time.Duration(r.LeaseMS)*time.Millisecond)
 		return err
 	})
 }

@@ -21,14 +21,15 @@ const usage = `lockctl takes and gives back locks of a lock service.
 
   lockctl lock KEY -- COMMAND ARGS…       run a command under a lock
   lockctl acquire KEY                     hold a lock until a signal comes
+  lockctl extend KEY -token N             give a lock that is held a new lease
   lockctl release KEY -token N | -force   end a lock that is held
   lockctl get KEY                         who holds it
   lockctl list                            all locks that are held
   lockctl status                          how each server is
 
 Flags stand before or behind the KEY.
-  -lease D             lock, acquire: the lock ends after this time (10s),
-  -keep                and is extended before, again and again
+  -lease D             lock, acquire, extend: the lock ends after this (10s)
+  -keep                lock, acquire: and is extended before, again and again
   -try, -wait D        lock, acquire: do not wait, or no longer than this
   -addrs HOST:PORT,…   servers; some suffice (LOCKCTL_ADDRS, else lockd -dev's)
   -at HOST:PORT        ask this server alone, whether it leads or not
@@ -92,6 +93,18 @@ command can read from the terminal. Ctrl-Z does nothing: the lease runs on.`,
 TERM, HUP or QUIT. Then it gives the lock back and exits with 0. It exits with
 70 when the lease is over before.`,
 	}, {
+		name: "extend", form: "KEY -token N [FLAGS]",
+		flags: func(c *command, f *flag.FlagSet) {
+			f.Uint64Var(&c.token, "token", 0, "extend the lock with this `token`, and no other")
+			leaseFlag(c, f)
+		},
+		run: (*command).extend,
+		about: `extend gives a lock a new lease, counted from now on, and prints it. That may be
+less than what is left of the old one. It never takes a lock: it exits with 1 if
+the lock is over, or about to be, or nobody could be asked. It is for a program
+that has the token and counts by itself: a lockctl that holds the lock hears
+nothing of it, and counts on as before. There, -keep does it.`,
+	}, {
 		name: "release", form: "KEY -token N | -force",
 		flags: func(c *command, f *flag.FlagSet) {
 			f.Uint64Var(&c.token, "token", 0, "release the lock with this `token`, and no other")
@@ -119,13 +132,17 @@ same log have different tables, which must never be.`,
 }
 
 func holdFlags(c *command, f *flag.FlagSet) {
-	f.DurationVar(&c.lease, "lease", 10*time.Second, "the lock ends by itself after this `time`")
+	leaseFlag(c, f)
 	f.DurationVar(&c.wait, "wait", 0, "wait for this `time` at most, not for ever")
 	f.BoolVar(&c.try, "try", false, "do not wait if somebody holds it")
 	f.BoolVar(&c.keep, "keep", false, "extend the lease again and again while it is needed")
 	f.StringVar(&c.owner, "owner", "", "a `label` that others see")
 	f.IntVar(&c.conflict, "conflict-code", exitNotAcquired,
 		"exit with this `code` when the lock is not acquired")
+}
+
+func leaseFlag(c *command, f *flag.FlagSet) {
+	f.DurationVar(&c.lease, "lease", 10*time.Second, "the lock ends by itself after this `time`")
 }
 
 func commonFlags(c *command, f *flag.FlagSet) {
@@ -213,6 +230,8 @@ func (c *command) check(sub subcommand, waits bool) error {
 		return errors.New("lock needs -- and a command; to hold a lock without one, use acquire")
 	case sub.name != "lock" && len(c.argv) > 0:
 		return errors.New("only lock takes a command")
+	case sub.name == "extend" && c.token == 0:
+		return errors.New("extend needs the -token that acquire has printed")
 	case sub.name == "release" && (c.token == 0) != c.force:
 		return errors.New("release needs either the -token that acquire has printed or -force")
 	case c.try && waits:

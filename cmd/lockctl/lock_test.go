@@ -17,7 +17,7 @@ import (
 )
 
 // A command under a lock knows its own lock, even where it runs under another. env prints what it
-// has got, what is there twice included.
+// has got, what is there twice included. (etcdctl lock.)
 func TestACommandKnowsItsInnermostLock(t *testing.T) {
 	service(t, 1)
 	t.Setenv("LOCK_TOKEN", "of somebody else")
@@ -60,6 +60,7 @@ func TestACommandGetsStandardInputAndNoShell(t *testing.T) {
 	}
 }
 
+// etcd#12829.
 func TestTheExitCodeIsPassedOn(t *testing.T) {
 	service(t, 1)
 	k := client(t)
@@ -113,6 +114,7 @@ func TestALockThatIsKeptOutlivesItsLease(t *testing.T) {
 	}
 }
 
+// consul#1843.
 func TestACommandIsEndedByTheDeadline(t *testing.T) {
 	service(t, 1)
 	k := client(t)

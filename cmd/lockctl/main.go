@@ -118,11 +118,7 @@ func (c *command) connect(ctx context.Context, sub subcommand) (int, error) {
 		ctx = limited
 	}
 	code, err := sub.run(c, ctx, k)
-	var not *rpc.NotLeaderError // it says enough
-	if errors.Is(err, rpc.ErrNoLeader) && !errors.As(err, &not) {
-		err = fmt.Errorf("%w; lockctl status tells which servers answer", err)
-	}
-	return code, err
+	return code, c.advised(err)
 }
 
 // servers returns the addresses to ask.

@@ -12,6 +12,7 @@ import (
 	"ticketing/rpc"
 )
 
+// Hazard 16, terraform#19296.
 func TestSubcommandsInTurn(t *testing.T) {
 	service(t, 1)
 	k := client(t)
@@ -20,6 +21,7 @@ func TestSubcommandsInTurn(t *testing.T) {
 	}
 	take(t, k, "door") // token 1
 	const door = `"key":"door","token":"1","owner":"me","lease_ms":60000`
+	const ahead = "the lock is not held, or not any more: no such token has been given out yet; lockctl get door"
 	for _, c := range []struct {
 		line           string
 		code           int
@@ -35,8 +37,16 @@ func TestSubcommandsInTurn(t *testing.T) {
 		{"get -json gate", 1, `{"held":false,"key":"gate"}` + "\n", ""},
 		{"list", 0, "KEY   TOKEN  LEASE  OWNER\ndoor  1      1m0s   me\n", ""},
 		{"list -json", 0, `{"locks":[{` + door + `}]}` + "\n", ""},
-		{"release door -token 2", 1, "", `"door" is not held with token 2`},
+		{"release door -token 2", 1, "", `"door" with token 2: ` + ahead},
+		{"extend door -token 2", 1, "", `"door" with token 2: ` + ahead},
+		{"extend door -token 1 -lease 1ns", 2, "", "at least 400ms"},
+		{"extend door -token 1 -lease 25h", 2, "", "out of range"},
+		{"extend -lease 30000000001ns door -token 1", 0, "30.001s\n", ""},
+		{"extend door -token 1 -lease 1m -json", 0, `{"key":"door","token":"1","lease_ms":60000}` + "\n", ""},
+		{"get door -json", 0, `{"held":true,` + door + "}\n", ""},
 		{"release door -token 1 -json", 0, `{"key":"door","token":"1"}` + "\n", ""},
+		{"release door -token 1", 1, "", `"door" is not held with token 1`},
+		{"extend door -token 1", 1, "", `"door" is not held with token 1`},
 		{"get door", 1, "not held\n", ""},
 		{"release -force door", 1, "", `"door" is not held`},
 		{"acquire door -lease 10ms", 2, "", "at least 400ms"},
@@ -182,6 +192,7 @@ func TestWithoutALeaderItSaysWhereToLook(t *testing.T) {
 func TestWrongUsage(t *testing.T) {
 	for _, line := range []string{
 		"", "unlock", "acquire", "acquire a b", "acquire a -try -wait 1s", "acquire a -- b", "list a",
+		"extend a", "extend -token 1", "extend a -token 0", "extend a -token 1 -- b", "extend a -token 1 -keep",
 		"release a", "release a -token x", "release a -token 0", "release a -token 1 -force",
 		"lock a", "lock a --", "lock -- a", "get a -token 1", "status x", "acquire a -wait 0s",
 		"acquire a -wait -1s", "acquire a -timeout 0s", "lock a -conflict-code 256 -- b",
@@ -200,7 +211,7 @@ func TestWrongUsage(t *testing.T) {
 
 func TestHelpFitsAScreen(t *testing.T) {
 	for _, line := range []string{
-		"-h", "--help", "help", "lock -h", "acquire -h", "release door -h", "get -h", "list -h",
+		"-h", "--help", "help", "lock -h", "acquire -h", "release door -h", "extend -h", "get -h", "list -h",
 		"status -h",
 	} {
 		code, stdout, stderr := lockctl(t, line)
@@ -230,7 +241,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 	}
 }
 
-// One page for people and one for the terminal, and they are complete.
+// One page for people and one for the terminal, and they are complete. (etcd#19261.)
 func TestExitCodesAreTold(t *testing.T) {
 	page, err := os.ReadFile("../../docs/lockctl.md")
 	if err != nil {

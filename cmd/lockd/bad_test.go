@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 )
 
+// Hazard 40.
 func TestWrongUsageSaysWhatToDo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const peers = " -peers=1=127.0.0.1:1,2=127.0.0.1:2"
@@ -58,6 +59,13 @@ func TestWrongUsageSaysWhatToDo(t *testing.T) {
 		{"wal dump d e", `unexpected argument "e"`},
 		{"wal dump d -x", "not defined: -x"},
 
+		{"init -token-floor 1", "-dir and a -token-floor from 1 to"},
+		{"init -dir d", "-dir and a -token-floor from 1 to"},
+		{"init -dir d -token-floor 0", "-dir and a -token-floor from 1 to"},
+		{"init -dir d -token-floor 9223372036854775808", "from 1 to 9223372036854775807"},
+		{"init -dir d -token-floor -1", "invalid value"},
+		{"init -dir d -token-floor 1 -cluster=", "-cluster needs a name"},
+
 		{"certs", "-dir is needed"},
 		{"certs -dir d -ids 1,x", `"x" is not a new number`},
 		{"certs -dir d -ids 1,1", `"1" is not a new number`},
@@ -77,7 +85,7 @@ func TestWrongUsageSaysWhatToDo(t *testing.T) {
 
 func TestHelpFitsAScreen(t *testing.T) {
 	for line, want := range map[string]string{
-		"-h": "-heartbeat", "certs -h": "-hosts", "wal -h": "wal dump", "wal dump -h": "wal dump",
+		"-h": "-heartbeat", "certs -h": "-hosts", "init -h": "-token-floor", "wal -h": "wal dump", "wal dump -h": "wal dump",
 	} {
 		p := start(t, strings.Fields(line)...)
 		if code := p.end(t); code != 0 || !strings.Contains(p.stdout.String(), want) ||

@@ -2,20 +2,21 @@
 //
 //	lockd -dev
 //	lockd -id 1 -peers 1=127.0.0.1:7001,2=127.0.0.1:7002,3=127.0.0.1:7003 -dir DIR
+//	lockd init -dir DIR -token-floor N
 //	lockd certs -dir DIR
 //	lockd wal dump DIR
 //
 // The first form runs three servers in this process, for trying things out, the second one server
 // of a cluster. SIGINT and SIGTERM stop either: it says what has to be said, closes its log and
-// exits with 0. A second signal ends it at once. The other two make certificates and print a
-// server's log. docs/operations.md tells how to run a cluster.
+// exits with 0. A second signal ends it at once. The others say what a new cluster's tokens begin
+// above, make certificates, and print a server's log. docs/operations.md tells how to run a cluster.
 //
 // It exits with 0 when it did what was asked, with 1 when it could not or a server has stopped by
 // itself, and with 2 when it was called wrongly.
 //
-// Reading order: main.go, options.go (the command line), peers.go, server.go (one server), web.go
-// (metrics and health), trace.go, dev.go (three), certs.go
-// and mint.go.
+// Reading order: main.go, options.go (the command line), peers.go, server.go (one server),
+// identity.go (which cluster it is of), web.go (metrics and health), trace.go, dev.go (three),
+// certs.go and mint.go.
 package main
 
 import (
@@ -69,6 +70,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == "wal" {
 		return runDump(args[1:], stdout)
+	}
+	if len(args) > 0 && args[0] == "init" {
+		return runInit(args[1:], stdout)
 	}
 	if len(args) > 0 && args[0] == "certs" {
 		return runCerts(args[1:], stdout)

@@ -93,6 +93,7 @@ func (s shell) background(t *testing.T, line string) (*exec.Cmd, *output) {
 }
 
 // The page's commands, one after the other; and while its last one runs the leader is killed.
+// (etcd#2660.)
 func TestTheShownClusterSurvivesTheLossOfItsLeader(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 3)

@@ -16,6 +16,8 @@ const help = `lockd is a server of the lock service.
 
   lockd -dev                                  three servers here, to try it out
   lockd -id N -peers LIST -dir DIR [flags]    one server of a cluster
+  lockd init -dir DIR -token-floor N          before the first start, if tokens
+                                              are to begin higher; see init -h
   lockd certs -dir DIR [flags]                make certificates; see certs -h
   lockd wal dump DIR                          print a server's log
 
@@ -39,6 +41,7 @@ type options struct {
 	id                     uint64
 	peers, dir, listen     string
 	cluster                string
+	named                  bool // the command line says which
 	election, heartbeat    time.Duration
 	tlsCert, tlsKey, tlsCA string
 	http                   string
@@ -54,7 +57,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.StringVar(&o.peers, "peers", "", "")
 	f.StringVar(&o.dir, "dir", "", "")
 	f.StringVar(&o.listen, "listen", "", "")
-	f.StringVar(&o.cluster, "cluster", "ticketing", "")
+	f.StringVar(&o.cluster, "cluster", defaultCluster, "")
 	f.DurationVar(&o.election, "election", time.Second, "")
 	f.DurationVar(&o.heartbeat, "heartbeat", 100*time.Millisecond, "")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "")
@@ -67,6 +70,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	if err := parseFlags(f, args, help, stdout); err != nil {
 		return o, err
 	}
+	f.Visit(func(f *flag.Flag) { o.named = o.named || f.Name == "cluster" })
 	if err := o.check(); err != nil {
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"net"
 	"time"
@@ -133,23 +132,27 @@ func (o options) start(
 	id raft.ServerID, addrs map[raft.ServerID]string, dir string, l net.Listener,
 	security *tls.Config, log *slog.Logger,
 ) (*rpc.Node, error) {
-	name := fnv.New64a()
-	name.Write([]byte(o.cluster)) // it never fails
-	cluster := name.Sum64() | 1   // never 0
-	store, durable, err := wal.Open(dir, wal.Options{Cluster: cluster, Server: id})
+	own, err := o.identify(dir)
 	if err != nil {
-		err = fmt.Errorf("server %d of -cluster %s: %w", id, o.cluster, err)
+		return nil, errors.Join(err, l.Close())
+	}
+	store, durable, err := wal.Open(dir, wal.Options{Cluster: own.number(), Server: id})
+	if err != nil {
+		err = fmt.Errorf("server %d of %v: %w", id, own, err)
 		return nil, errors.Join(err, l.Close())
 	}
 	if r := store.Recovered(); r.Bytes > 0 {
 		log.Warn("dropped the end of a write that a crash has cut", "node", uint64(id),
 			"file", r.File, "offset", r.Offset, "bytes", r.Bytes, "reason", r.Reason)
 	}
+	if own.floor > 0 {
+		log.Info("tokens are greater than a floor", "node", uint64(id), "floor", uint64(own.floor))
+	}
 	if durable.Term == 0 {
 		log.Info("the log is empty: only a new server may start so", "node", uint64(id))
 	}
 	n, err := rpc.Start(rpc.Config{
-		ID: id, Addrs: addrs, Cluster: cluster, TLS: security,
+		ID: id, Addrs: addrs, Cluster: own.number(), TokenFloor: own.floor, TLS: security,
 		ElectionTimeout: o.election, HeartbeatTimeout: o.heartbeat, Log: log,
 		Trace: o.recorder,
 	}, store, durable, l)

@@ -14,7 +14,7 @@ func TestATraceHoldsAllThatTheServersDid(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "trace.jsonl")
 	p := start(t, "-dev", "-election", "100ms", "-heartbeat", "20ms", "-trace", name)
 	p.stdout.await(t, "Ctrl-C")
-	if code := p.stop(t); code != 0 || p.stderr.String() != "" {
+	if code := p.stop(t); code != 0 || p.complaints() != "" {
 		t.Fatalf("it exits with %d and says\n%s", code, p.stderr)
 	}
 	file, err := os.Open(name)

@@ -141,7 +141,7 @@ func TestFilesThatAreNoTracesAreRefused(t *testing.T) {
 		{[]string{rewrite(t, names[0], func(s string) string { return s[:50] })}, "this is no trace"},
 		{[]string{rewrite(t, names[0], header)}, "there is no event in it"},
 		{[]string{rewrite(t, names[0], func(s string) string {
-			return strings.Replace(s, `"version":1`, `"version":9`, 1)
+			return strings.Replace(s, `"version":2`, `"version":9`, 1)
 		})}, "version 9"},
 		{[]string{rewrite(t, names[0], func(s string) string { return header(s) + "{]\n" + s[len(header(s)):] })}, "line 2"},
 		{[]string{names[0], simulated}, "is not merged"},

@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const goodHeader = `{"schema":"ticketing-trace","version":1,"seed":"1",` +
+const goodHeader = `{"schema":"ticketing-trace","version":2,"seed":"1",` +
 	`"without":[],"nodes":[],"clients":[]}` + "\n"
 
 func TestATraceThatIsNoneIsRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "\n", "{", "lockd: no\n",
-		`{"schema":"other","version":1}`, `{"schema":"ticketing-trace","version":2}`,
+		`{"schema":"other","version":2}`, `{"schema":"ticketing-trace","version":1}`,
 		goodHeader[:40], goodHeader + `{"id":"x"}`, goodHeader + "{\"id\":\n" + `{"id":1}` + "\n",
 	} {
 		_, err := Read(strings.NewReader(text))

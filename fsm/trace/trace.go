@@ -6,8 +6,9 @@ import (
 	"ticketing/raft"
 )
 
-// Version is the version of the trace's schema. docs/trace.md describes it, kind by kind.
-const Version = 1
+// Version is the version of the trace's schema. docs/trace.md describes it, kind by kind. In version
+// 1 tokens were numbers.
+const Version = 2
 
 const schema = "ticketing-trace"
 
@@ -165,7 +166,7 @@ type EntryRecord struct {
 	Result  string     `json:"result,omitempty"`
 	Hash    string     `json:"hash,omitempty"`
 	Cause   string     `json:"for,omitempty"`
-	Meant   uint64     `json:"meant,omitempty"`
+	Meant   uint64     `json:"meant,omitempty,string"`
 }
 
 // WriteRecord is a write to stable storage. The entries are those of the append events since the
@@ -187,9 +188,9 @@ type ClientRecord struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	Attempt uint32 `json:"attempt,omitempty"`
 	LeaseMS int64  `json:"lease,omitempty"`
-	Token   uint64 `json:"token,omitempty"`
+	Token   uint64 `json:"token,omitempty,string"`
 	Status  string `json:"status,omitempty"` // of an answer
 	Result  string `json:"result,omitempty"`
-	High    uint64 `json:"high,omitempty"`  // resource: the greatest token it had seen before
-	Until   int64  `json:"until,omitempty"` // granted, extended: the client's own deadline, on its clock
+	High    uint64 `json:"high,omitempty,string"` // resource: the greatest token it had seen before
+	Until   int64  `json:"until,omitempty"`       // granted, extended: the client's own deadline, on its clock
 }

@@ -79,7 +79,7 @@ func isOver(t *testing.T, first, second *rpc.Lock) {
 }
 
 // A client stands still between looking at its lock and writing, until its lease is over. Nothing
-// that it could have done helps then; the token does.
+// that it could have done helps then; the token does. (curator#727, HBase.)
 func TestAClientThatStoodStillForALeaseIsRefusedByTheResource(t *testing.T) {
 	t.Parallel()
 	s := start(t, cluster.Config{})
