@@ -30,9 +30,9 @@ var (
 	// meanwhile, see ErrForgotten. Until then the client asks again, whoever leads: a request is
 	// carried out once.
 	//
-	// After it the client sends nothing more for a lock. Its connection is closed, and a leader that
-	// sees this gives the lock back, by token, once the Grant is applied. If that leader is gone as
-	// well, the lease ends the lock.
+	// After it the client sends nothing more for a lock. Its connection is closed, and a leader
+	// that sees this gives the lock back, by token, once the Grant is applied. If that leader is
+	// gone as well, the lease ends the lock.
 	ErrUnknownOutcome = errors.New("it is not known whether the request was carried out")
 
 	// ErrNoLeader says that no server took the request: nothing was done. If it was a server's
@@ -49,36 +49,36 @@ var (
 	// itself. It is an ErrInvalid too.
 	ErrLeaseRange = fmt.Errorf("%w: the lease is out of range", ErrInvalid)
 
-	// ErrExpiring says that an Extend came too late: the lease has run out by the leader's count, and
-	// the end of the lock is on its way. It is an ErrNotHeld too.
+	// ErrExpiring says that an Extend came too late: the lease has run out by the leader's count,
+	// and the end of the lock is on its way. It is an ErrNotHeld too.
 	ErrExpiring = fmt.Errorf("%w: its lease has run out, and its end is on the way", ErrNotHeld)
 
-	// ErrTokenAhead says that no such token has been given out yet: a mistyped one, or one of another
-	// cluster. If it was given out by this one, then the service has lost what it knew, and nothing
-	// that it says of locks is to be trusted. It is an ErrNotHeld too.
+	// ErrTokenAhead says that no such token has been given out yet: a mistyped one, or one of
+	// another cluster. If it was given out by this one, then the service has lost what it knew, and
+	// nothing that it says of locks is to be trusted. It is an ErrNotHeld too.
 	ErrTokenAhead = fmt.Errorf("%w: no such token has been given out yet", ErrNotHeld)
 
-	// ErrTooMany says that the service has no room: it is an ErrQueueFull or an ErrTableFull. Nothing
-	// was done; later there may be room.
+	// ErrTooMany says that the service has no room: it is an ErrQueueFull or an ErrTableFull.
+	// Nothing was done; later there may be room.
 	ErrTooMany = errors.New("the service has no room for another lock or waiter")
 
-	// ErrQueueFull says that too many requests wait there. Some servers say so at once, others keep a
-	// client asking until its context ends.
+	// ErrQueueFull says that too many requests wait there. Some servers say so at once, others keep
+	// a client asking until its context ends.
 	ErrQueueFull = fmt.Errorf("%w: too many requests wait", ErrTooMany)
 
 	// ErrTableFull says that as many locks are held as there may be.
 	ErrTableFull = fmt.Errorf("%w: as many locks are held as there may be", ErrTooMany)
 
-	// ErrForgotten says that the service has ended this client's session, as it does with those that
-	// were silent for longest when there are too many. A request that may have been carried out before
-	// is not sent again then: it is an ErrUnknownOutcome as well.
+	// ErrForgotten says that the service has ended this client's session, as it does with those
+	// that were silent for longest when there are too many. A request that may have been carried
+	// out before is not sent again then: it is an ErrUnknownOutcome as well.
 	ErrForgotten = errors.New("the service has forgotten this client")
 
 	// ErrNumberReused, ErrNumberClosed and ErrNumberTooFar say that a request's number is none that
-	// its session can use: it names another request, or one whose answer is not waited for any more,
-	// or is 256 or more above the lowest that is. This Client sends no such number. Two programs that
-	// share a session do, such as a virtual machine and its copy. Nothing was done; each needs a
-	// Client of its own.
+	// its session can use: it names another request, or one whose answer is not waited for any
+	// more, or is 256 or more above the lowest that is. This Client sends no such number. Two
+	// programs that share a session do, such as a virtual machine and its copy. Nothing was done;
+	// each needs a Client of its own.
 	ErrNumberReused = errors.New("the number names another request of this session")
 	ErrNumberClosed = errors.New("the request's number is below its session's lowest open one")
 	ErrNumberTooFar = errors.New("the request's number is too far above its session's lowest open one")
@@ -87,8 +87,8 @@ var (
 	ErrClosed = errors.New("the client is closed")
 )
 
-// refusal is the error for an answer that is none of those which a method handles by itself. Detail is
-// the service's word for what is wrong; least is not 0 if the lease was too short.
+// refusal is the error for an answer that is none of those which a method handles by itself. Detail
+// is the service's word for what is wrong; least is not 0 if the lease was too short.
 func refusal(status Status, detail string, least int64) error {
 	switch status {
 	case NotFound:

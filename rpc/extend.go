@@ -11,14 +11,14 @@ import (
 )
 
 // Extend asks for a new lease of the lock, from now on. It never takes the lock again: ErrNotHeld
-// says that the lock was over, or that its end was on its way (ErrExpiring), and then Done is closed.
-// It asks until the service has answered, the context ends or the lock does. Other errors are
-// ErrLeaseRange, ErrNoLeader, ErrClosed and the context's, which leave the lock with the lease that
-// it had, and ErrUnknownOutcome.
+// says that the lock was over, or that its end was on its way (ErrExpiring), and then Done is
+// closed. It asks until the service has answered, the context ends or the lock does. Other errors
+// are ErrLeaseRange, ErrNoLeader, ErrClosed and the context's, which leave the lock with the lease
+// that it had, and ErrUnknownOutcome.
 //
-// The new deadline is counted from before the request was first sent. It may be earlier than the old
-// one: then it holds from that moment on, also if the outcome is unknown. Extends of one lock go one
-// by one, or the service might count the lease of one and the holder that of another.
+// The new deadline is counted from before the request was first sent. It may be earlier than the
+// old one: then it holds from that moment on, also if the outcome is unknown. Extends of one lock
+// go one by one, or the service might count the lease of one and the holder that of another.
 func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	if err := checkLease(lease); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (l *Lock) extend(ctx context.Context, lease time.Duration) error {
 	return err
 }
 
-// askFor asks for a lease, again in a new session if the service has forgotten the old one: an Extend
-// names its tenure, so that a second one does no harm.
+// askFor asks for a lease, again in a new session if the service has forgotten the old one: an
+// Extend names its tenure, so that a second one does no harm.
 func (l *Lock) askFor(ctx context.Context, lease time.Duration) (y *ExtendReply, err error) {
 	for doubt := false; ; {
 		n, err := l.client.number(ctx)
@@ -117,13 +117,13 @@ func (l *Lock) due(deadline time.Time) {
 	}
 }
 
-// KeepAlive extends a lock's lease again and again, each time to as much as it was taken for or last
-// extended to, from when a third of that has passed, until the lock ends. Unlock waits for it. It
-// does not make the lock safer: a program that stands still is extended by nobody, and what the lock
-// protects still has to look at the token.
+// KeepAlive extends a lock's lease again and again, each time to as much as it was taken for or
+// last extended to, from when a third of that has passed, until the lock ends. Unlock waits for it.
+// It does not make the lock safer: a program that stands still is extended by nobody, and what the
+// lock protects still has to look at the token.
 //
-// An error is no loss: it goes on asking until the deadline, which is when Done is closed. A lock is
-// given to KeepAlive once.
+// An error is no loss: it goes on asking until the deadline, which is when Done is closed. A lock
+// is given to KeepAlive once.
 func KeepAlive(l *Lock) {
 	ctx, end, err := l.client.begin(l.ctx)
 	if err != nil {
@@ -164,12 +164,13 @@ func (l *Lock) keep(ctx context.Context) {
 
 // Extend asks for a new lease of the lock of a key with that token, for a program that took it in
 // another process: from now on, rounded up to whole milliseconds, which may be less than it had. It
-// returns until when that program may count on it, by this machine's clock. It asks until the service
-// has answered or the context ends, and needs no session: what is done twice here does no harm.
+// returns until when that program may count on it, by this machine's clock. It asks until the
+// service has answered or the context ends, and needs no session: what is done twice here does no
+// harm.
 //
-// ErrNotHeld says that the lock is over, or about to be (ErrExpiring), or never was (ErrTokenAhead).
-// After an ErrUnknownOutcome the lease is the old one or the new, whichever is shorter. Other errors
-// are ErrLeaseRange, ErrInvalid, ErrNoLeader and ErrClosed.
+// ErrNotHeld says that the lock is over, or about to be (ErrExpiring), or never was
+// (ErrTokenAhead). After an ErrUnknownOutcome the lease is the old one or the new, whichever is
+// shorter. Other errors are ErrLeaseRange, ErrInvalid, ErrNoLeader and ErrClosed.
 func (c *Client) Extend(
 	ctx context.Context, key string, token fsm.Token, lease time.Duration,
 ) (until time.Time, err error) {

@@ -11,9 +11,9 @@ import (
 	"ticketing/raft"
 )
 
-// H29: a client is forgotten, as there are too many others. What it holds it can give back and extend,
-// since that names the tenure; what it waits for it asks for in a new session; and what may have been
-// carried out is not carried out again.
+// H29: a client is forgotten, as there are too many others. What it holds it can give back and
+// extend, since that names the tenure; what it waits for it asks for in a new session; and what may
+// have been carried out is not carried out again.
 func TestAClientThatWasForgottenKeepsItsLock(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k := c.client(t, "A")
@@ -134,8 +134,8 @@ func TestAClientMayHaveManyRequestsOpen(t *testing.T) {
 			t.Errorf("it has %d locks, in the first session: %v; there were %d tokens", len(locks),
 				k.pass.id == before, tokens(c.nodes[leader]))
 		}
-		// The one that waits is asked for in the first session to the end, while the other's numbers
-		// run on. Its answer is lost once.
+		// The one that waits is asked for in the first session to the end, while the other's
+		// numbers run on. Its answer is lost once.
 		for range maxNumbers {
 			unlock(t, lock(t, k, "window", time.Minute))
 		}
@@ -152,6 +152,21 @@ func TestAClientMayHaveManyRequestsOpen(t *testing.T) {
 	})
 }
 
+// A client says which answers it has, so that the service can forget them, and one session does.
+func TestRequestsThatAreAnsweredCloseTheirNumbers(t *testing.T) {
+	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		k := c.client(t, "A")
+		session := k.pass.id
+		for range maxNumbers {
+			unlock(t, lock(t, k, "door", time.Minute))
+		}
+		if k.pass.id != session || lowestOf(k) != k.pass.last+1 {
+			t.Errorf("it is in session %d, was in %d; open from %d, next %d", k.pass.id, session,
+				lowestOf(k), k.pass.last+1)
+		}
+	})
+}
+
 // The lowest open number moves on while a request's second attempt is on its way, and the first one
 // comes behind both.
 func TestAnAttemptThatIsOvertakenIsCarriedOutOnce(t *testing.T) {
@@ -160,7 +175,8 @@ func TestAnAttemptThatIsOvertakenIsCarriedOutOnce(t *testing.T) {
 		early := lock(t, k, "early", time.Hour)
 		raw := c.rawCaller(t, "late", leader)
 		first := AcquireArgs{
-			Client: k.pass.id, Seq: k.pass.last + 1, Lowest: lowestOf(k), Attempt: 1, Key: "door", LeaseMS: 3600_000,
+			Client: k.pass.id, Seq: k.pass.last + 1, Lowest: lowestOf(k), Attempt: 1,
+			Key: "door", LeaseMS: 3600_000,
 		}
 		l := lock(t, k, "door", time.Hour)
 		if seq := k.pass.last; seq != first.Seq {
@@ -185,7 +201,8 @@ func lowestOf(k *Client) uint64 {
 	return k.pass.lowest()
 }
 
-// Connect and the session come before the lock; a context that ends in between has asked for nothing.
+// Connect and the session come before the lock; a context that ends in between has asked for
+// nothing.
 func TestAClientThatGetsNoSessionHasAskedForNothing(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k := c.client(t, "A")

@@ -31,9 +31,9 @@ func (c *cluster) entriesOf(id raft.ServerID, token fsm.Token) (kinds []fsm.Kind
 	return kinds
 }
 
-// An Unlock comes in every moment of an extension, and beside it come others, the deadline, or Close.
-// Whatever comes of it, Done is closed with one reason that stays, no Extend stands behind the Release
-// in the log, and a lock that Unlock has given back is free.
+// An Unlock comes in every moment of an extension, and beside it come others, the deadline, or
+// Close. Whatever comes of it, Done is closed with one reason that stays, no Extend stands behind
+// the Release in the log, and a lock that Unlock has given back is free.
 func TestKeepAliveEndsBeforeTheRelease(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		random, met, lease := rand.New(rand.NewPCG(1, 2)), 0, c.lease()
@@ -67,12 +67,14 @@ func TestKeepAliveEndsBeforeTheRelease(t *testing.T) {
 				switch {
 				case err == nil:
 					back++
-				case !errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrUnknownOutcome):
+				case errors.Is(err, ErrNotHeld), errors.Is(err, ErrClosed):
+				case !errors.Is(err, ErrUnknownOutcome):
 					t.Errorf("Unlock says %v", err)
 				}
 			}
 			if back > 1 || back == 1 && held(c.nodes[leader], l.Key()) {
-				t.Errorf("%d Unlocks have given it back; it is held: %v", back, held(c.nodes[leader], l.Key()))
+				t.Errorf("%d Unlocks have given it back; it is held: %v", back,
+					held(c.nodes[leader], l.Key()))
 			}
 			time.Sleep(10 * slowSync)
 			kinds := c.entriesOf(leader, l.Token())
@@ -90,7 +92,8 @@ func TestKeepAliveEndsBeforeTheRelease(t *testing.T) {
 	})
 }
 
-// KeepAlive is about to ask, and slow to hear that it need not any more. The Release leaves after it.
+// KeepAlive is about to ask, and slow to hear that it need not any more. The Release leaves after
+// it.
 func TestUnlockWaitsForKeepAlive(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		slow := make(chan struct{}, 1)
@@ -128,8 +131,8 @@ func TestUnlockWaitsForKeepAlive(t *testing.T) {
 }
 
 // The network comes back in the moment in which the lock ends. An Extend that leaves now would be
-// carried out, as the service's count ends a little later, and keep the key from everybody for a lease
-// in which nobody believes to have it.
+// carried out, as the service's count ends a little later, and keep the key from everybody for a
+// lease in which nobody believes to have it.
 func TestKeepAliveSendsNothingOnceDoneIsClosed(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, cut := c.client(t, "A"), both("A", "n1", "n2", "n3")
@@ -148,8 +151,8 @@ func TestKeepAliveSendsNothingOnceDoneIsClosed(t *testing.T) {
 	})
 }
 
-// What KeepAlive sends after the lock was taken away does not take it again, and the loss is known as
-// soon as it has asked.
+// What KeepAlive sends after the lock was taken away does not take it again, and the loss is known
+// as soon as it has asked.
 func TestKeepAliveDoesNotTakeALockAgain(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, b, lease := c.client(t, "A"), c.client(t, "B"), c.lease()
@@ -175,8 +178,8 @@ func TestKeepAliveDoesNotTakeALockAgain(t *testing.T) {
 	})
 }
 
-// The first attempt of an Extend was carried out, and its answer lost. The lease has been counted since
-// then, whatever the second one is told.
+// The first attempt of an Extend was carried out, and its answer lost. The lease has been counted
+// since then, whatever the second one is told.
 func TestAnExtendWhoseAnswerIsLateCountsFromItsFirstSending(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, lease := c.client(t, "A"), 10*c.lease()
@@ -224,8 +227,8 @@ func TestAWaitersDeadlineCountsFromItsNewestAttempt(t *testing.T) {
 	})
 }
 
-// The Grant needs longer than its lease to be committed. It was proposed on the first attempt, so the
-// lock is over when it comes: it is given back with its token, and asked for anew.
+// The Grant needs longer than its lease to be committed. It was proposed on the first attempt, so
+// the lock is over when it comes: it is given back with its token, and asked for anew.
 func TestALockThatComesPastItsDeadlineIsGivenBack(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, lease := c.client(t, "A"), c.lease()
@@ -249,31 +252,38 @@ func TestALockThatComesPastItsDeadlineIsGivenBack(t *testing.T) {
 	})
 }
 
-// Close comes in every moment of every call. The call returns, and nothing of the client is left: no
-// goroutine in the bubble, neither its own nor a server's for it.
+// Close comes in every moment of every call. The call returns, and nothing of the client is left:
+// no goroutine in the bubble, neither its own nor a server's for it.
 func TestCloseInAnyMomentLeavesNothingBehind(t *testing.T) {
 	calls := map[string]func(k *Client, l *Lock) error{
-		"Lock": func(k *Client, _ *Lock) error { return second(k.Lock(context.Background(), "free", time.Minute)) },
+		"Lock": func(k *Client, _ *Lock) error {
+			return second(k.Lock(context.Background(), "free", time.Minute))
+		},
 		"a Lock that waits": func(k *Client, _ *Lock) error {
 			return second(k.Lock(context.Background(), "taken", time.Minute))
 		},
-		"TryLock": func(k *Client, _ *Lock) error { return second(k.TryLock(context.Background(), "taken", time.Minute)) },
-		"Extend":  func(_ *Client, l *Lock) error { return l.Extend(context.Background(), time.Minute) },
+		"TryLock": func(k *Client, _ *Lock) error {
+			return second(k.TryLock(context.Background(), "free", time.Minute))
+		},
+		"Extend": func(_ *Client, l *Lock) error { return l.Extend(context.Background(), time.Minute) },
 		"Extend by token": func(k *Client, l *Lock) error {
 			return second(k.Extend(context.Background(), l.Key(), l.Token(), time.Minute))
 		},
-		"Unlock":  func(_ *Client, l *Lock) error { return l.Unlock(context.Background()) },
-		"Release": func(k *Client, l *Lock) error { return k.Release(context.Background(), l.Key(), l.Token()) },
+		"Unlock": func(_ *Client, l *Lock) error { return l.Unlock(context.Background()) },
+		"Release": func(k *Client, l *Lock) error {
+			return k.Release(context.Background(), l.Key(), l.Token())
+		},
 		"KeepAlive": func(_ *Client, l *Lock) error {
 			KeepAlive(l)
 			<-l.Done()
 			return l.Err()
 		},
 		"Do": func(k *Client, _ *Lock) error {
-			return k.Do(context.Background(), "free", time.Minute, func(ctx context.Context, _ fsm.Token) error {
+			work := func(ctx context.Context, _ fsm.Token) error {
 				<-ctx.Done()
 				return context.Cause(ctx)
-			})
+			}
+			return k.Do(context.Background(), "free", time.Minute, work)
 		},
 	}
 	for what, call := range calls {
@@ -282,7 +292,8 @@ func TestCloseInAnyMomentLeavesNothingBehind(t *testing.T) {
 			synctest.Wait()
 			closed, before := 0, runtime.NumGoroutine()
 			for _, wait := range []time.Duration{
-				0, 1, slowSync / 2, slowSync - 1, slowSync, slowSync + 1, 2 * slowSync, 2*slowSync + 1, time.Second,
+				0, 1, slowSync / 2, slowSync - 1, slowSync, slowSync + 1, 2 * slowSync, 2*slowSync + 1,
+				time.Second,
 			} {
 				k, err := Dial(t.Context(), []string{c.addrs[leader]}, Options{Dial: c.net.dialer("A")})
 				if err != nil {
@@ -314,7 +325,8 @@ func TestCloseInAnyMomentLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A server that was asked and is silent keeps Close for a moment, for an answer that may be on its way.
+// A server that was asked and is silent keeps Close for a moment, for an answer that may be on its
+// way.
 func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		lock(t, c.client(t, "B"), "door", time.Hour)

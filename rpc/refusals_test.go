@@ -62,7 +62,8 @@ func (c *cluster) grantsOf(id raft.ServerID, key string) (count int) {
 	return count
 }
 
-// Each bad input has its own error. This client sends none of them, so its session is spoilt by hand.
+// Each bad input has its own error. This client sends none of them, so its session is spoilt by
+// hand.
 func TestANumberThatTheSessionCannotUseIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -149,8 +150,8 @@ func TestATokenFromTheFutureIsToldApart(t *testing.T) {
 }
 
 // expiring makes the service end a lock's lease before its holder's count is over, as by a leader's
-// clock that is much too fast: here by its token, behind its holder's back. It returns when the end is
-// on its way to the disks.
+// clock that is much too fast: here by its token, behind its holder's back. It returns when the end
+// is on its way to the disks.
 func (c *cluster) expiring(t *testing.T, k *Client, leader raft.ServerID, l *Lock) {
 	t.Helper()
 	if _, err := k.Extend(within(t), l.Key(), l.Token(), c.lease()); err != nil {
@@ -176,8 +177,8 @@ func (c *cluster) expiring(t *testing.T, k *Client, leader raft.ServerID, l *Loc
 	})
 }
 
-// The end is on its way, and nothing stops it any more. So it is no use to believe in the lock until
-// the deadline.
+// The end is on its way, and nothing stops it any more. So it is no use to believe in the lock
+// until the deadline.
 func TestAnExtendThatComesTooLateIsToldApart(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		a, b := c.client(t, "A"), c.client(t, "B")
@@ -186,11 +187,13 @@ func TestAnExtendThatComesTooLateIsToldApart(t *testing.T) {
 		if _, err := b.Extend(within(t), "door", l.Token(), time.Minute); !errors.Is(err, ErrExpiring) {
 			t.Errorf("by its token: %v", err)
 		}
-		if err := l.Extend(within(t), time.Minute); !errors.Is(err, ErrExpiring) || !errors.Is(err, ErrNotHeld) {
+		err := l.Extend(within(t), time.Minute)
+		if !errors.Is(err, ErrExpiring) || !errors.Is(err, ErrNotHeld) {
 			t.Errorf("by its holder: %v", err)
 		}
 		if !errors.Is(l.Err(), ErrExpiring) || !held(c.nodes[leader], "door") {
-			t.Errorf("its holder believes that %v, and it is held: %v", l.Err(), held(c.nodes[leader], "door"))
+			t.Errorf("its holder believes that %v, and it is held: %v", l.Err(),
+				held(c.nodes[leader], "door"))
 		}
 	})
 }
@@ -244,7 +247,8 @@ func TestEveryAnswerHasItsOwnError(t *testing.T) {
 		status := statusOf(c.r)
 		err := refusal(status, "", 0)
 		if !errors.Is(err, c.want) || seen[status] || errs[c.want] {
-			t.Errorf("%+v is answered with status %d, which is the error %v, want %v", c.r, status, err, c.want)
+			t.Errorf("%+v is answered with status %d, which is the error %v, want %v",
+				c.r, status, err, c.want)
 		}
 		seen[status], errs[c.want] = true, true
 	}

@@ -37,7 +37,8 @@ func TestAShorterLeaseShortensTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := leaseEnd(sent, lease); !l.Deadline().Equal(want) {
-			t.Errorf("the deadline is %v after the request, want %v", l.Deadline().Sub(sent), want.Sub(sent))
+			t.Errorf("the deadline is %v after the request, want %v",
+				l.Deadline().Sub(sent), want.Sub(sent))
 		}
 		if long := holdsWhile(t, c.nodes[leader], l); long > lease {
 			t.Errorf("it has lasted %v", long)

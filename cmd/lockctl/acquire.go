@@ -120,8 +120,8 @@ func (c *command) notHeld(err error) error {
 	return err
 }
 
-// extend gives a lock that another process holds a new lease. It tells that lease as the service has
-// it: in milliseconds, rounded up.
+// extend gives a lock that another process holds a new lease. It tells that lease as the service
+// has it: in milliseconds, rounded up.
 func (c *command) extend(ctx context.Context, k *rpc.Client) (int, error) {
 	if _, err := k.Extend(ctx, c.key, fsm.Token(c.token), c.lease); err != nil {
 		return 0, c.notHeld(err)

@@ -17,8 +17,8 @@ func (c *command) advised(err error) error {
 		is  error
 		say string
 	}{
-		{rpc.ErrTokenAhead, "lockctl get " + c.key + " tells the token; if this one was given out here, " +
-			"the service has lost what it knew"},
+		{rpc.ErrTokenAhead, "lockctl get " + c.key + " tells the token; if this one was given out " +
+			"here, the service has lost what it knew"},
 		{rpc.ErrExpiring, "stop what it protects, and acquire it anew"},
 		{rpc.ErrForgotten, "lockctl get tells who holds the key now; to ask again does no harm"},
 		{rpc.ErrQueueFull, "try again later"},

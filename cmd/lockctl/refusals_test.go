@@ -56,8 +56,8 @@ func (c clerk) serve(t *testing.T) {
 	t.Setenv("LOCKCTL_ADDRS", l.Addr().String())
 }
 
-// Whatever is wrong is one line that says what it is and what to do about it. docs/lockctl.md has the
-// same words.
+// Whatever is wrong is one line that says what it is and what to do about it. docs/lockctl.md has
+// the same words.
 func TestEachRefusalIsALineThatSaysWhatToDo(t *testing.T) {
 	page, err := os.ReadFile("../../docs/lockctl.md")
 	if err != nil {
@@ -137,8 +137,8 @@ func TestTokensAreStringsInAllJSON(t *testing.T) {
 	}
 }
 
-// tokensIn counts the tokens in a JSON value, and fails the test if one is a number: by its name, or
-// as no other number is as large.
+// tokensIn counts the tokens in a JSON value, and fails the test if one is a number: by its name,
+// or as no other number is as large.
 func tokensIn(t *testing.T, what string, value any) (count int) {
 	t.Helper()
 	switch v := value.(type) {

@@ -33,8 +33,8 @@ Run it for each server, with the same floor: servers whose floors differ refuse
 each other. It cannot be changed afterwards. A directory without it has floor 0.
 `
 
-// maxFloor leaves as many tokens above it, and fits where what a lock protects stores one as a signed
-// number.
+// maxFloor leaves as many tokens above it, and fits where what a lock protects stores one as a
+// signed number.
 const maxFloor = 1<<63 - 1
 
 const defaultCluster = "ticketing"
@@ -46,8 +46,8 @@ type identity struct {
 	floor   fsm.Token
 }
 
-// number is how servers and logs tell clusters apart. The floor is part of it, so that servers which
-// would give out different tokens refuse each other, and each other's logs.
+// number is how servers and logs tell clusters apart. The floor is part of it, so that servers
+// which would give out different tokens refuse each other, and each other's logs.
 func (i identity) number() uint64 {
 	sum := fnv.New64a()
 	sum.Write([]byte(i.cluster)) // it never fails
@@ -102,8 +102,8 @@ func readIdentity(dir string) (identity, error) {
 		i = identity{cluster, fsm.Token(n)}
 	}
 	if err != nil || !bytes.Equal(i.text(), text) {
-		return i, fmt.Errorf("%s is damaged: with another token floor than before, tokens might be given "+
-			"out twice; copy the file from another server of the cluster, where it is the same",
+		return i, fmt.Errorf("%s is damaged: with another token floor than before, tokens might be "+
+			"given out twice; copy the file from another server of the cluster, where it is the same",
 			identityFile(dir))
 	}
 	return i, nil
@@ -157,15 +157,16 @@ func runInit(args []string, stdout io.Writer) error {
 	return nil
 }
 
-// found writes the identity into a directory in which no server has ever run. It holds the log's lock
-// meanwhile: none is starting there either.
+// found writes the identity into a directory in which no server has ever run. It holds the log's
+// lock meanwhile: none is starting there either.
 func (i identity) found(dir string) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.wal")) // the pattern is right
 	if err == nil && len(logs) > 0 {
-		return fmt.Errorf("a server has run in %s: its tokens start where they do; a token floor is for "+
-			"a new cluster, in new directories", dir)
+		return fmt.Errorf("a server has run in %s: its tokens start where they do; a token floor is "+
+			"for a new cluster, in new directories", dir)
 	}
-	log, _, err := wal.Open(dir, wal.Options{Cluster: i.number(), Server: 1}) // whose, it does not say yet
+	// Whose the log is, an empty one does not say.
+	log, _, err := wal.Open(dir, wal.Options{Cluster: i.number(), Server: 1})
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,26 @@ func TestTokensContinueAboveTheFloor(t *testing.T) {
 	}
 }
 
+// The page's command, in a directory of the test's own.
+func TestTheShownInitGivesTheShownToken(t *testing.T) {
+	dir, addrs := filepath.Join(t.TempDir(), "own"), freeAddrs(t, 1)
+	line := strings.TrimSpace(shown(t, "A new cluster in place of a lost one")[0])
+	args := strings.Fields(strings.ReplaceAll(line, "/var/lib/lockd", dir))
+	p := start(t, args[1:]...)
+	if code := p.end(t); code != 0 || args[0] != "lockd" {
+		t.Fatalf("%s\nexits with %d and says\n%s", line, code, p.stderr)
+	}
+	serve(t, 1, peersOf(addrs), dir)
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := lock(t, dial(t, addrs...), "door")
+	if !strings.Contains(string(page), fmt.Sprintf("The first token is %d.", token)) {
+		t.Errorf("the first token is %d, and the page shows another", token)
+	}
+}
+
 // Two servers that would give out different tokens, one of them perhaps since its directory was not
 // initialised.
 func TestServersWithDifferentFloorsRefuseEachOther(t *testing.T) {

@@ -74,7 +74,8 @@ func TestTokensInATraceAreStrings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := got.Events; e[0].Entry.Meant != most || e[2].Client.Token != most || e[3].Client.High != most-1 {
+	e := got.Events
+	if e[0].Entry.Meant != most || e[2].Client.Token != most || e[3].Client.High != most-1 {
 		t.Errorf("it is read as %+v", e)
 	}
 	if _, found := bare(t, []byte(`{"client":{"token":7}}`)); len(found) != 1 {
