@@ -117,16 +117,26 @@ type span struct {
 }
 
 // replay reads a log with a rule of its own: a Grant takes a free key and the next token, a Release
-// or an Expire ends the tenure that it names.
+// or an Expire ends the tenure that it names. A request that is in the log again does nothing, and
+// neither does one that its client has closed.
 func (s *stage) replay(log []raft.Entry) map[fsm.Token]span {
 	s.t.Helper()
 	spans, holder, tokens := map[fsm.Token]span{}, map[string]fsm.Token{}, fsm.Token(0)
+	type request struct {
+		client fsm.ClientID
+		seq    uint64
+	}
+	granted, lowest := map[request]bool{}, map[fsm.ClientID]uint64{}
 	for _, entry := range log {
 		e, err := fsm.Decode(entry.Command)
 		s.must(err)
+		q := request{e.Client, e.Seq}
+		lowest[q.client] = max(lowest[q.client], e.Lowest)
+		again := q.client != 0 && (granted[q] || q.seq < lowest[q.client])
 		token, held := holder[e.Key]
 		switch {
-		case e.Kind == fsm.Grant && !held:
+		case e.Kind == fsm.Grant && !held && !again:
+			granted[q] = true
 			tokens++
 			holder[e.Key] = tokens
 			spans[tokens] = span{key: e.Key, owner: e.Owner}
