@@ -375,7 +375,7 @@ func applyBytes(data []byte) []Envelope {
 	var log []Envelope
 	for ; len(data) >= 2; data = data[2:] {
 		log = append(log, Envelope{Owner: string(rune('A' + data[0]>>6)), Command: Command{
-			Kind:    Kind(data[0] & 7), // four of them unknown
+			Kind:    Kind(data[0] & 7), // two of them unknown
 			Key:     string(rune('a' + (data[0]>>3&7)%3)),
 			LeaseMS: uint32(data[1]),
 			Token:   Token(data[1] & 15),
@@ -395,6 +395,9 @@ func FuzzApply(f *testing.F) {
 		model, last := map[string]Token{}, Token(0)
 		for i, e := range applyBytes(data) {
 			want := specified(model, &last, e.Command)
+			if e.Kind == Open {
+				want = Result{Kind: Opened, Client: ClientID(i) + 1}
+			}
 			got := a.Apply(raft.Index(i)+1, e)
 			if got != want {
 				t.Fatalf("entry %d, %s: %v, want %v", i+1, e, got, want)
@@ -438,6 +441,10 @@ func specified(held map[string]Token, last *Token, c Command) Result {
 		return Result{Kind: Expired, Existed: true}
 	case c.Kind == Expire:
 		return Result{Kind: Expired}
+	case c.Kind == Extend && names:
+		return Result{Kind: Extended}
+	case c.Kind == Extend:
+		return Result{Kind: NotFound}
 	}
 	return Result{}
 }
