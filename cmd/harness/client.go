@@ -132,7 +132,7 @@ func (r *replay) connect(c sim.Connect) error {
 		if r.actors[name] == nil {
 			r.actors[name] = newActor(name)
 		}
-		k, err := r.library(r.actors[name])
+		k, err := r.caller(r.actors[name])
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (r *replay) begin(
 	ask func(context.Context, *rpc.Client) answer,
 ) error {
 	a.leave()
-	k, err := r.library(a)
+	k, err := r.caller(a)
 	if err != nil {
 		return err
 	}
@@ -222,9 +222,9 @@ func (r *replay) begin(
 	return r.arrive(a)
 }
 
-// library is the client library as that client has it. It finds the leader by itself: a "via" in the
+// caller is the client library as that client has it. It finds the leader by itself: a "via" in the
 // scenario is no more than a hint where to look first, and not needed.
-func (r *replay) library(a *actor) (*rpc.Client, error) {
+func (r *replay) caller(a *actor) (*rpc.Client, error) {
 	if a.client != nil {
 		return a.client, nil
 	}
