@@ -3,10 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Defences are the precautions of the lock service, each on or off. Pipelining is none: it is how
@@ -58,8 +55,8 @@ func (d Defences) Without() []string {
 	return rules
 }
 
-// off says what is off.
-func (d Defences) off() string {
+// String says what is off.
+func (d Defences) String() string {
 	var words []string
 	if !d.Pipelining {
 		words = append(words, "with pipeline=off")
@@ -72,8 +69,6 @@ func (d Defences) off() string {
 	}
 	return strings.Join(words, " and ")
 }
-
-func (d Defences) String() string { return d.off() }
 
 // Name is a name for the combination that a file can have.
 func (d Defences) Name() string {
@@ -162,18 +157,8 @@ func (d Defences) Search(ctx context.Context) (Verdict, error) { return d.search
 // DefenceTable searches every combination, jobs at a time, 0 for one a core. The verdicts stand in
 // the order of AllDefences and do not depend on how many there are at a time.
 func DefenceTable(ctx context.Context, jobs int) ([]Verdict, error) {
-	if jobs <= 0 {
-		jobs = runtime.GOMAXPROCS(0)
-	}
 	list := AllDefences()
-	verdicts := make([]Verdict, len(list))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(jobs)
-	for i, d := range list {
-		group.Go(func() (err error) {
-			verdicts[i], err = d.Search(ctx)
-			return err
-		})
-	}
-	return verdicts, group.Wait()
+	return sideBySide(ctx, jobs, len(list), func(ctx context.Context, i int) (Verdict, error) {
+		return list[i].Search(ctx)
+	})
 }

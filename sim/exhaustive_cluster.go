@@ -11,7 +11,7 @@ import (
 // events, and a disk that is done at once. What is in the network between two servers is a list, in
 // order, and stays there until a step delivers or loses it.
 
-const searchNodes = 3
+const searchNodes = 3 // as a worldConfig has them unless told otherwise
 
 // cluster is a few replicas and the network between them. Copies share replicas: one is cloned when
 // a step first touches it, so a state costs what differs from the one before it.
@@ -32,21 +32,9 @@ type took struct {
 // newCluster starts servers with empty disks.
 func newCluster(config *worldConfig) (cluster, error) {
 	var c cluster
-	voters := make([]raft.ServerID, searchNodes)
-	for i := range voters {
-		voters[i] = raft.ServerID(i + 1)
-	}
-	for i, id := range voters {
-		replica, err := fsm.New(fsm.Config{
-			Raft: raft.Config{
-				ID: id, Voters: voters,
-				ElectionTimeout: raft.Time(config.election), HeartbeatTimeout: raft.Time(config.heartbeat),
-				Jitter:   func(uint64) raft.Time { return 0 }, // no timer runs out by itself
-				MaxBatch: config.batch, Window: config.window,
-			},
-			GrantOnApplied: config.grantOnApplied,
-			Rules:          config.rules,
-		}, raft.Durable{}, 0)
+	jitter := func(uint64) raft.Time { return 0 } // no timer runs out by itself
+	for i := range c.nodes {
+		replica, err := fsm.New(config.replica(raft.ServerID(i+1), jitter), raft.Durable{}, 0)
 		if err != nil {
 			return cluster{}, err
 		}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"ticketing/fsm"
 	"ticketing/fsm/trace"
@@ -27,32 +24,30 @@ type Seeds struct {
 
 // overSeeds runs something for each seed. The results stand in the order of the seeds.
 func overSeeds[T any](ctx context.Context, s Seeds, one func(seed uint64) (T, error)) ([]T, error) {
-	jobs := s.Jobs
-	if jobs <= 0 {
-		jobs = runtime.GOMAXPROCS(0)
-	}
-	results := make([]T, s.To-s.From+1)
-	group, running := errgroup.WithContext(ctx)
-	group.SetLimit(jobs)
-	for i := range results {
-		if running.Err() != nil {
-			break
+	return sideBySide(ctx, s.Jobs, int(s.To-s.From+1), func(_ context.Context, i int) (T, error) {
+		seed := s.From + uint64(i)
+		r, err := one(seed)
+		if err != nil {
+			err = fmt.Errorf("seed %d: %w", seed, err)
 		}
-		group.Go(func() error {
-			seed := s.From + uint64(i)
-			r, err := one(seed)
-			if err != nil {
-				return fmt.Errorf("seed %d: %w", seed, err)
-			}
-			results[i] = r
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return results, ctx.Err()
+		return r, err
+	})
 }
+
+// objections are what speaks against a law.
+type objections struct {
+	about string // what all of them are about, if that is not the whole outcome
+	wrong []error
+}
+
+// deny objects if that is so.
+func (o *objections) deny(that bool, format string, args ...any) {
+	if that {
+		o.wrong = append(o.wrong, fmt.Errorf("%s%w", o.about, fmt.Errorf(format, args...)))
+	}
+}
+
+func (o *objections) err() error { return errors.Join(o.wrong...) }
 
 // never is later than everything.
 const never = trace.Time(1) << 62

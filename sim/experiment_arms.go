@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"ticketing/fsm/trace"
@@ -91,23 +90,18 @@ func (a *Arm) add(o *Arm) {
 
 // Check returns nil if the outcome is what the law says, and what is wrong with it otherwise.
 func (a *Arms) Check() error {
-	var wrong []error
-	deny := func(that bool, format string, args ...any) {
-		if that {
-			wrong = append(wrong, fmt.Errorf(format, args...))
-		}
-	}
+	var o objections
 	for _, arm := range a.Arms {
-		deny(arm.Overlap == 0, "%s: no two clients ever believed to hold the lock", arm.Name)
-		deny(arm.Pauses == 0 || arm.Overstays == 0 || arm.Expires == 0, "%s: nobody overstayed", arm.Name)
+		o.deny(arm.Overlap == 0, "%s: no two clients ever believed to hold the lock", arm.Name)
+		o.deny(arm.Pauses == 0 || arm.Overstays == 0 || arm.Expires == 0, "%s: nobody overstayed", arm.Name)
 	}
 	nothing, delay, fencing := a.Arms[0], a.Arms[1], a.Arms[2]
-	deny(nothing.Stale == 0, "without protection no stale write was taken: nobody went wrong")
-	deny(delay.Stale == 0, "with a lock-delay no stale write was taken")
-	deny(delay.Stale >= nothing.Stale,
+	o.deny(nothing.Stale == 0, "without protection no stale write was taken: nobody went wrong")
+	o.deny(delay.Stale == 0, "with a lock-delay no stale write was taken")
+	o.deny(delay.Stale >= nothing.Stale,
 		"a lock-delay spared nothing: %d stale writes, %d without", delay.Stale, nothing.Stale)
-	deny(fencing.Stale != 0, "with fencing %d stale writes were taken", fencing.Stale)
-	deny(fencing.Refused == 0, "with fencing no write was refused: there was nothing to fence off")
-	deny(fencing.Overlap != nothing.Overlap, "fencing changed what clients believe")
-	return errors.Join(wrong...)
+	o.deny(fencing.Stale != 0, "with fencing %d stale writes were taken", fencing.Stale)
+	o.deny(fencing.Refused == 0, "with fencing no write was refused: there was nothing to fence off")
+	o.deny(fencing.Overlap != nothing.Overlap, "fencing changed what clients believe")
+	return o.err()
 }

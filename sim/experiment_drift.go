@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"ticketing/fsm/trace"
@@ -208,28 +207,23 @@ func (m *meter) paused(row *DriftRow) (err error) {
 
 // Check returns nil if the outcome is what the law says, and what is wrong with it otherwise.
 func (d *Drift) Check() error {
-	var wrong []error
+	var o objections
 	for _, row := range d.Rows {
-		deny := func(that bool, format string, args ...any) {
-			if that {
-				wrong = append(wrong, fmt.Errorf("clocks wrong by %s: %w",
-					percent(row.Error), fmt.Errorf(format, args...)))
-			}
-		}
-		deny(row.Before == 0, "no overlap just below the law's margin: it asks for too much")
-		deny(row.At != 0, "%s of overlap at the law's margin or above", row.At)
-		deny(row.Tight != row.Law,
+		o.about = "clocks wrong by " + percent(row.Error) + ": "
+		o.deny(row.Before == 0, "no overlap just below the law's margin: it asks for too much")
+		o.deny(row.At != 0, "%s of overlap at the law's margin or above", row.At)
+		o.deny(row.Tight != row.Law,
 			"overlap ends at a margin of %s, the law says %s", percent(row.Tight), percent(row.Law))
-		deny(row.Delayed > row.Law,
+		o.deny(row.Delayed > row.Law,
 			"with delays overlap ends at %s, behind the law's %s", percent(row.Delayed), percent(row.Law))
-		deny(row.Drawn == 0, "no seed with drawn clocks overlaps without a margin")
-		deny(row.DrawnAtLaw != 0,
+		o.deny(row.Drawn == 0, "no seed with drawn clocks overlaps without a margin")
+		o.deny(row.DrawnAtLaw != 0,
 			"%d seeds with drawn clocks overlap at the law's margin", row.DrawnAtLaw)
 		for _, p := range row.Paused {
-			deny(p.Seeds == 0, "no overlap with pauses at a margin of %s", percent(p.Margin))
+			o.deny(p.Seeds == 0, "no overlap with pauses at a margin of %s", percent(p.Margin))
 		}
 	}
-	return errors.Join(wrong...)
+	return o.err()
 }
 
 // percent writes parts per million.

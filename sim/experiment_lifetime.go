@@ -213,32 +213,27 @@ func (l *life) reign(w *World, n *node) {
 
 // Check returns nil if the outcome is what the law says, and what is wrong with it otherwise.
 func (f *Lifetime) Check() error {
-	var wrong []error
-	deny := func(that bool, format string, args ...any) {
-		if that {
-			wrong = append(wrong, fmt.Errorf(format, args...))
-		}
-	}
+	var o objections
 	seeds := int64(f.To - f.From + 1)
 	fastest := int64(trueRate) * trueRate / (trueRate + lifeDrift)
 	slowest := int64(trueRate) * trueRate / (trueRate - lifeDrift)
 	slack := int64(lifeSlack * trueRate / lifeLease)
 	for _, r := range f.Rows {
-		deny(r.Own.Early != 0,
+		o.deny(r.Own.Early != 0,
 			"own remaining time, %d elections: %d leases ended early", r.Elections, r.Own.Early)
-		deny(r.Own.Shortest < fastest || r.Own.Longest > slowest+slack,
+		o.deny(r.Own.Shortest < fastest || r.Own.Longest > slowest+slack,
 			"own remaining time, %d elections: a lease lasted %s to %s of what it was granted for, "+
 				"more than clocks explain", r.Elections, percent(r.Own.Shortest), percent(r.Own.Longest))
-		deny(r.Restart.Early != 0,
+		o.deny(r.Restart.Early != 0,
 			"restart at full, %d elections: %d leases ended early", r.Elections, r.Restart.Early)
-		deny(r.Held < int64(r.Elections)*seeds,
+		o.deny(r.Held < int64(r.Elections)*seeds,
 			"%d elections in %d runs, %d in each were wanted", r.Held, seeds, r.Elections)
 	}
 	last := f.Rows[len(f.Rows)-1]
-	deny(last.Elections != MostElections, "there were %d elections", last.Elections)
-	deny(last.Restart.Shortest < 2*trueRate-200_000,
+	o.deny(last.Elections != MostElections, "there were %d elections", last.Elections)
+	o.deny(last.Restart.Shortest < 2*trueRate-200_000,
 		"restart at full: leases lasted only %s of a lease", percent(last.Restart.Shortest))
-	deny(last.Stale.Early != seeds,
+	o.deny(last.Stale.Early != seeds,
 		"stale checkpoint: only %d of %d leases ended early", last.Stale.Early, seeds)
-	return errors.Join(wrong...)
+	return o.err()
 }

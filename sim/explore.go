@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -76,10 +75,6 @@ func (s Search) Explore(ctx context.Context) (*Findings, error) {
 	if _, err := Plan(1, s.Faults, s.Nodes); err != nil {
 		return nil, err
 	}
-	jobs := s.Jobs
-	if jobs <= 0 {
-		jobs = runtime.GOMAXPROCS(0)
-	}
 	if s.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.For)
@@ -102,13 +97,13 @@ func (s Search) Explore(ctx context.Context) (*Findings, error) {
 			}
 		}
 	})
-	workers, workersCtx := errgroup.WithContext(ctx)
-	for range jobs {
-		workers.Go(func() error { return s.work(workersCtx, seeds, results) })
+	crew, crewCtx := errgroup.WithContext(ctx)
+	for range workers(s.Jobs) {
+		crew.Go(func() error { return s.work(crewCtx, seeds, results) })
 	}
 	group.Go(func() error {
 		defer close(results)
-		return workers.Wait()
+		return crew.Wait()
 	})
 	findings := s.collect(results, stop)
 	return findings, group.Wait()

@@ -57,24 +57,11 @@ type input struct {
 
 // boot starts a node's process with what is on its disk.
 func (w *World) boot(n *node, kind trace.EventKind) error {
-	voters := make([]raft.ServerID, len(w.nodes))
-	for i := range voters {
-		voters[i] = raft.ServerID(i + 1)
+	jitter := func(i uint64) raft.Time {
+		bits := draw(w.seed, streamElection, uint64(n.id), uint64(n.boots), i)
+		return raft.Time(below(bits, int64(w.config.election)))
 	}
-	election := raft.Time(w.config.election)
-	replica, err := fsm.New(fsm.Config{
-		Raft: raft.Config{
-			ID: n.id, Voters: voters,
-			ElectionTimeout: election, HeartbeatTimeout: raft.Time(w.config.heartbeat),
-			Jitter: func(i uint64) raft.Time {
-				bits := draw(w.seed, streamElection, uint64(n.id), uint64(n.boots), i)
-				return raft.Time(below(bits, int64(election)))
-			},
-			MaxBatch: w.config.batch, Window: w.config.window,
-		},
-		GrantOnApplied: w.config.grantOnApplied,
-		Rules:          w.config.rules,
-	}, n.disk.durable, n.clock.at(w.now))
+	replica, err := fsm.New(w.config.replica(n.id, jitter), n.disk.durable, n.clock.at(w.now))
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", n.name, err)
 	}

@@ -74,6 +74,23 @@ func defaultConfig() worldConfig {
 	}
 }
 
+// replica is what a server's replica is told.
+func (c *worldConfig) replica(id raft.ServerID, jitter func(uint64) raft.Time) fsm.Config {
+	voters := make([]raft.ServerID, c.nodes)
+	for i := range voters {
+		voters[i] = raft.ServerID(i + 1)
+	}
+	return fsm.Config{
+		Raft: raft.Config{
+			ID: id, Voters: voters,
+			ElectionTimeout: raft.Time(c.election), HeartbeatTimeout: raft.Time(c.heartbeat),
+			Jitter: jitter, MaxBatch: c.batch, Window: c.window,
+		},
+		GrantOnApplied: c.grantOnApplied,
+		Rules:          c.rules,
+	}
+}
+
 // Defaults of links and disks, when no line says otherwise.
 const (
 	defaultDelayMin, defaultDelayMax = 5 * trace.Millisecond, 20 * trace.Millisecond
