@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -113,9 +112,7 @@ func (c *call) tell(e experiment, found finding, asJSON bool) error {
 		if wrong != nil {
 			report["wrong"] = strings.Split(wrong.Error(), "\n")
 		}
-		enc := json.NewEncoder(c.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(report)
+		return c.printAsJSON(report)
 	}
 	var b strings.Builder
 	found.table(&b)

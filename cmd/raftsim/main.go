@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -149,6 +150,13 @@ Exit codes: 0 it held; 1 an invariant or an expectation failed; 2 wrong usage or
 130 a search was interrupted.
 `)
 	return nil
+}
+
+// printAsJSON prints what another program may read.
+func (c *call) printAsJSON(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // parse reads a command's flags. A flag that there is not is answered with the nearest ones.

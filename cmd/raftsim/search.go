@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"strconv"
@@ -173,9 +172,7 @@ func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
 			report["failure"] = r.Failure.Error()
 		}
 	}
-	enc := json.NewEncoder(c.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(report)
+	return c.printAsJSON(report)
 }
 
 // printFindings says what happened, that it did happen, and what broke.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -156,7 +155,5 @@ func printVerdicts(c *call, verdicts []sim.Verdict) error {
 		}
 		rows = append(rows, r)
 	}
-	enc := json.NewEncoder(c.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(rows)
+	return c.printAsJSON(rows)
 }
