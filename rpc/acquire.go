@@ -285,8 +285,7 @@ func (c *Client) abandon(l *link, key string, done chan *rpc.Call, flying int) {
 			case call := <-done:
 				y := call.Reply.(*AcquireReply)
 				if call.Error == nil && y.Status == OK {
-					// If this fails, the lease ends it.
-					_, _, _ = seek[ReleaseReply](ctx, c, untilDone, "Lock.Release", c.releaseArgs(key, y.Token))
+					c.decline(ctx, key, y.Token)
 				}
 			case <-ctx.Done():
 				return

@@ -40,8 +40,7 @@ func (c *Client) newLock(
 	if left <= 0 {
 		ctx, cancel := context.WithTimeout(c.ctx, replyTimeout)
 		defer cancel()
-		// If this fails, the lease ends it.
-		_, _, _ = seek[ReleaseReply](ctx, c, untilDone, "Lock.Release", c.releaseArgs(key, y.Token))
+		c.decline(ctx, key, y.Token)
 		return nil
 	}
 	l := &Lock{
@@ -201,6 +200,11 @@ func (c *Client) giveBack(ctx context.Context, again often, key string, token fs
 		return c.giveBack(ctx, again, key, token)
 	}
 	return refusal(y.Status, y.Detail, 0)
+}
+
+// decline gives back a lock that nobody has used. If this fails, the lease ends it.
+func (c *Client) decline(ctx context.Context, key string, token fsm.Token) {
+	_, _, _ = seek[ReleaseReply](ctx, c, untilDone, "Lock.Release", c.releaseArgs(key, token))
 }
 
 func (c *Client) releaseArgs(key string, token fsm.Token) *ReleaseArgs {
