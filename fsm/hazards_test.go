@@ -73,19 +73,24 @@ func TestKeysThatLookAlikeAreDifferentLocks(t *testing.T) {
 	same(t, "held when one of them is released", len(keys)-1, c.node(2).Table().Len())
 }
 
+// hold lets clients hold so many keys, whose leases end together.
+func (c *cluster) hold(keys int) {
+	var inputs []func(*Replica)
+	for i := range keys {
+		_, ask := c.input(1, acquire(0, fmt.Sprint("k", i)))
+		inputs = append(inputs, ask)
+	}
+	c.do(1, inputs...)
+	c.settle()
+}
+
 // Hazard 28. Many leases that end together do not stand before everything else: a leader has so many
 // Expires in its log at once, and who asks in between is not behind all of them. None is forgotten
 // (rustfs#5939), and none proposed twice.
 func TestAStormOfExpiriesLetsOthersThrough(t *testing.T) {
 	c := leading(t, Rules{})
 	const held = 3*maxExpiring + 10
-	var inputs []func(*Replica)
-	for i := range held {
-		_, ask := c.input(1, acquire(0, fmt.Sprint("k", i)))
-		inputs = append(inputs, ask)
-	}
-	c.do(1, inputs...)
-	c.settle()
+	c.hold(held)
 	same(t, "held", held, c.node(1).Table().Len())
 
 	n := len(c.node(1).proposed)
@@ -114,13 +119,7 @@ func TestAStormOfExpiriesLetsOthersThrough(t *testing.T) {
 func TestANewLeaderMeetsAStormTheSameWay(t *testing.T) {
 	c := leading(t, Rules{})
 	const held = 2*maxExpiring + 10
-	var inputs []func(*Replica)
-	for i := range held {
-		_, ask := c.input(1, acquire(0, fmt.Sprint("k", i)))
-		inputs = append(inputs, ask)
-	}
-	c.do(1, inputs...)
-	c.settle()
+	c.hold(held)
 	c.tick(2, 10*second)
 	c.campaign(2)
 	last := c.status(2).LastIndex
