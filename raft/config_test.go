@@ -14,7 +14,7 @@ func TestNewRefusesAConfigThatCannotWork(t *testing.T) {
 		reason string
 	}{
 		"not a voter":    {func(c *raft.Config) { c.ID = 4 }, "ID 4 is not among"},
-		"no voters":      {func(c *raft.Config) { c.Voters = nil }, "not among"},
+		"nobody":         {func(c *raft.Config) { c.ID, c.Voters = 0, nil }, "ID 0"},
 		"voter 0":        {func(c *raft.Config) { c.Voters[2] = 0 }, "ID 0"},
 		"a voter twice":  {func(c *raft.Config) { c.Voters[2] = 2 }, "twice"},
 		"no heartbeat":   {func(c *raft.Config) { c.HeartbeatTimeout = 0 }, "must be positive"},
@@ -23,6 +23,7 @@ func TestNewRefusesAConfigThatCannotWork(t *testing.T) {
 		"no jitter":      {func(c *raft.Config) { c.Jitter = nil }, "Jitter"},
 		"no batch":       {func(c *raft.Config) { c.MaxBatch = 0 }, "MaxBatch"},
 		"no window":      {func(c *raft.Config) { c.Window = 0 }, "Window"},
+		"no room":        {func(c *raft.Config) { c.MaxUncommitted = -1 }, "MaxUncommitted"},
 	} {
 		config := setup{}.filled().config(1)
 		row.change(&config)
@@ -37,18 +38,19 @@ func TestNewRefusesAConfigThatCannotWork(t *testing.T) {
 func TestNewRefusesADiskThatNoServerCanHaveWritten(t *testing.T) {
 	gap := state(3, 0, 1, 1)
 	gap.Entries[1].Index = 3
+	nobody := state(3, 0, 1)
+	nobody.Entries[0].Members = raft.Configuration{{ID: 1}}
 	for name, row := range map[string]struct {
 		durable raft.Durable
 		reason  string
 	}{
-		"a gap":                       {gap, "entry 3 stands"},
-		"not from the first":          {raft.Durable{Entries: entries(2, 1)}, "entry 2 stands"},
-		"a term falls":                {state(3, 0, 2, 1), "entry 2 has term 1"},
-		"term 0":                      {state(3, 0, 0), "entry 1 has term 0"},
-		"a later term (B02)":          {state(1, 0, 1, 2), "current term 1"},
-		"a vote before the first":     {state(0, 1), "in term 0"},
-		"a vote for a stranger":       {state(1, 4), "server 4"},
-		"a vote for a stranger, late": {state(5, 9, 1, 2), "server 9"},
+		"a gap":                   {gap, "entry 3 stands"},
+		"not from the first":      {raft.Durable{Entries: entries(2, 1)}, "entry 2 stands"},
+		"a term falls":            {state(3, 0, 2, 1), "entry 2 has term 1"},
+		"term 0":                  {state(3, 0, 0), "entry 1 has term 0"},
+		"a later term (B02)":      {state(1, 0, 1, 2), "current term 1"},
+		"a vote before the first": {state(0, 1), "in term 0"},
+		"servers that cannot be":  {nobody, "entry 1: no server votes"},
 	} {
 		_, err := raft.New(setup{}.filled().config(1), row.durable, 0)
 		if err == nil || !strings.Contains(err.Error(), row.reason) {

@@ -1,11 +1,6 @@
 package raft
 
-import (
-	"cmp"
-	"errors"
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Role is what a server currently is (section 5.1).
 type Role uint8
@@ -14,38 +9,14 @@ const (
 	Follower Role = iota
 	Candidate
 	Leader
+	PreCandidate // asks whether it could win before it becomes a candidate, see prevote.go
 )
 
 func (r Role) String() string {
-	switch r {
-	case Follower:
-		return "follower"
-	case Candidate:
-		return "candidate"
-	case Leader:
-		return "leader"
+	if names := [...]string{"follower", "candidate", "leader", "pre-candidate"}; int(r) < len(names) {
+		return names[r]
 	}
 	return fmt.Sprintf("Role(%d)", uint8(r))
-}
-
-// Config is what a server is told once. All fields are required.
-type Config struct {
-	ID     ServerID   // this server; one of Voters
-	Voters []ServerID // all servers of the cluster, this one included
-
-	// ElectionTimeout is the least time without a leader after which a server campaigns; each wait
-	// is this plus a jitter. HeartbeatTimeout is how often a leader speaks when it has nothing to
-	// say. A message's round trip should be well below the first and the second at most a third of
-	// it.
-	ElectionTimeout, HeartbeatTimeout Time
-
-	// Jitter returns what to add to the nth election timeout, 0 ≤ jitter < ElectionTimeout. It must
-	// be a pure function of n, and a different one on each server: servers that draw alike split
-	// every vote.
-	Jitter func(n uint64) Time
-
-	MaxBatch int // the most entries in one AppendEntries
-	Window   int // the most AppendEntries with entries that may be unanswered at a peer
 }
 
 // Core is one server's Raft state and the driver's side of it. It starts with New.
@@ -60,17 +31,25 @@ type Core struct {
 	log         log
 
 	// "Volatile state on all servers". Neither is saved: a restarted server learns commitIndex from
-	// the next leader and applies its log from the first entry again.
+	// the next leader and applies its log from the first entry again, or from its snapshot.
 	//spec:rule State.Volatile
 	commitIndex, lastApplied Index
 
 	role   Role
 	leader ServerID // whom this server follows in currentTerm; 0 if unknown
 	peers  []peer   // all other servers, by rising id
+	voter  bool     // this server's vote counts
+
+	configurations []effective // of the log, in order, and the one before; see membership.go
 
 	now                       Time
 	electionDue, heartbeatDue Time
+	contact                   Time   // when the leader was last heard
 	timeouts                  uint64 // how many election timeouts were drawn: Config.Jitter's argument
+
+	reading   reading   // readindex.go
+	transfer  transfer  // transfer.go
+	snapshots snapshots // snapshot.go
 
 	// The way to the disk (durability.go). The state above is changed at once, in memory. Take
 	// hands the difference out as write number seq; until Saved has named it and all before it, it
@@ -93,7 +72,9 @@ type Core struct {
 // is lost, whatever comes next, a heartbeat at the latest, is refused, since it does not follow on
 // the follower's log; then the leader probes again.
 type peer struct {
-	id ServerID
+	id      ServerID
+	voter   bool  // its vote counts
+	removed Index // the entry that has removed it, 0 if none has: see membership.go
 
 	vote    bool // has granted its vote to this candidate in currentTerm
 	refusal bool // has refused it
@@ -108,6 +89,17 @@ type peer struct {
 	inflight   []Index // while not probing: the last index of each unanswered message with entries
 	beat       bool    // a heartbeat is due
 	sentCommit Index   // the highest commitIndex sent
+	heard      Time    // when a reply of this leadership last came
+	round      uint64  // the last round of heartbeats that it has answered
+
+	sending   *Snapshot // that it is being sent, see snapshot.go
+	offset    int       // of the next chunk
+	chunkSent Time      // when the last one was sent
+}
+
+// newPeer is what a leader knows at first.
+func (c *Core) newPeer(id ServerID) peer {
+	return peer{id: id, nextIndex: c.log.lastIndex() + 1, probing: true, heard: c.now}
 }
 
 // New returns a server that starts, or starts again, with what survived on its disk. It is a
@@ -116,72 +108,20 @@ func New(config Config, durable Durable, now Time) (*Core, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	if err := durable.check(config); err != nil {
+	if err := durable.check(); err != nil {
 		return nil, err
 	}
 	c := &Core{
 		config:      config,
 		currentTerm: durable.Term,
 		votedFor:    durable.VotedFor,
-		log: log{
-			entries: slices.Clone(durable.Entries),
-			unsaved: Index(len(durable.Entries)) + 1,
-		},
-		handed: durable.HardState,
-		now:    now,
+		log:         durable.log(),
+		handed:      durable.HardState,
+		now:         now,
 	}
-	for _, id := range config.Voters {
-		if id != config.ID {
-			c.peers = append(c.peers, peer{id: id})
-		}
-	}
-	slices.SortFunc(c.peers, func(a, b peer) int { return cmp.Compare(a.id, b.id) })
+	c.startFrom(durable.Snapshot)
 	c.resetElectionTimer()
 	return c, nil
-}
-
-func (c Config) check() error {
-	ids := slices.Sorted(slices.Values(c.Voters))
-	switch {
-	case !slices.Contains(ids, c.ID):
-		return fmt.Errorf("config: ID %d is not among Voters %v", c.ID, c.Voters)
-	case ids[0] == 0:
-		return errors.New("config: a voter has ID 0, which means nobody")
-	case len(slices.Compact(ids)) != len(c.Voters):
-		return fmt.Errorf("config: Voters %v names a server twice", c.Voters)
-	case c.HeartbeatTimeout <= 0:
-		return fmt.Errorf("config: HeartbeatTimeout is %d µs, must be positive", c.HeartbeatTimeout)
-	case c.HeartbeatTimeout >= c.ElectionTimeout:
-		return fmt.Errorf("config: HeartbeatTimeout (%d µs) must be less than ElectionTimeout (%d µs), "+
-			"or followers campaign against a live leader", c.HeartbeatTimeout, c.ElectionTimeout)
-	case c.Jitter == nil:
-		return errors.New("config: Jitter is missing")
-	case c.MaxBatch < 1 || c.Window < 1:
-		return fmt.Errorf("config: MaxBatch (%d) and Window (%d) must be at least 1", c.MaxBatch, c.Window)
-	}
-	return nil
-}
-
-func (d Durable) check(config Config) error {
-	var term Term
-	for i, e := range d.Entries {
-		if e.Index != Index(i)+1 {
-			return fmt.Errorf("durable state: entry %d stands where %d belongs", e.Index, i+1)
-		}
-		if e.Term < max(term, 1) || e.Term > d.Term {
-			return fmt.Errorf("durable state: entry %d has term %d, after %d and with current term %d",
-				e.Index, e.Term, term, d.Term)
-		}
-		term = e.Term
-	}
-	if d.VotedFor != 0 && d.Term == 0 {
-		return fmt.Errorf("durable state: a vote for server %d in term 0", d.VotedFor)
-	}
-	if d.VotedFor != 0 && !slices.Contains(config.Voters, d.VotedFor) {
-		return fmt.Errorf("durable state: a vote for server %d, not among Voters %v",
-			d.VotedFor, config.Voters)
-	}
-	return nil
 }
 
 // Tick tells the core what this server's clock reads, and acts if a timeout is over. A clock that
@@ -195,32 +135,42 @@ func (c *Core) Tick(now Time) {
 	if now < c.Deadline() {
 		return
 	}
-	if c.role == Leader {
+	switch {
+	case c.role != Leader:
+		c.ElectionTimeout()
+	case c.cutOff():
+		c.stepDown()
+	case now >= c.heartbeatDue:
 		c.HeartbeatTimeout()
-		return
 	}
-	c.ElectionTimeout()
 }
 
 // Deadline is the next reading of this server's clock at which Tick has something to do.
 func (c *Core) Deadline() Time {
-	if c.role == Leader {
-		return c.heartbeatDue
+	if c.role != Leader {
+		return c.electionDue
 	}
-	return c.electionDue
+	due := c.heartbeatDue
+	if c.config.CheckQuorum {
+		due = min(due, c.quorumDue())
+	}
+	if c.transfer.to != 0 {
+		due = min(due, c.transfer.due)
+	}
+	return due
 }
 
 // Receive takes a message from the network. An error wraps ErrMalformed, nothing has changed, and
 // there is no reply: the peer is broken or hostile.
 func (c *Core) Receive(m Message) error {
-	if err := c.validate(m); err != nil {
+	if err := c.validate(m); err != nil || c.stranger(m) {
 		return err
 	}
 	// "If RPC request or response contains term T > currentTerm: set currentTerm = T, convert to
 	// follower." Before anything else is looked at: whoever is behind must learn it from any
-	// message.
+	// message. The exception is for those who would depose a leader that is well.
 	//spec:rule All.2
-	if m.Term > c.currentTerm {
+	if m.Term > c.currentTerm && !c.disturbs(m) {
 		c.becomeFollower(m.Term)
 	}
 	switch body := m.Body.(type) {
@@ -232,6 +182,20 @@ func (c *Core) Receive(m Message) error {
 		c.receiveAppendEntries(m, body)
 	case AppendEntriesReply:
 		c.receiveAppendEntriesReply(m, body)
+	case PreVote:
+		c.receivePreVote(m, body)
+	case PreVoteReply:
+		c.receivePreVoteReply(m, body)
+	case ReadIndex:
+		c.receiveReadIndex(m, body)
+	case ReadIndexReply:
+		c.receiveReadIndexReply(m, body)
+	case TimeoutNow:
+		c.receiveTimeoutNow(m)
+	case InstallSnapshot:
+		c.receiveInstallSnapshot(m, body)
+	case InstallSnapshotReply:
+		c.receiveInstallSnapshotReply(m, body)
 	}
 	return nil
 }
@@ -243,60 +207,4 @@ func (c *Core) peer(id ServerID) *peer {
 		}
 	}
 	return nil
-}
-
-// quorum is the least number of servers that is a majority of all.
-func (c *Core) quorum() int { return (len(c.peers)+1)/2 + 1 }
-
-// Clone returns an independent copy. Entries are shared, since nothing changes them.
-func (c *Core) Clone() *Core {
-	d := *c
-	d.log.entries = slices.Clip(c.log.entries)
-	d.peers = slices.Clone(c.peers)
-	for i := range d.peers {
-		d.peers[i].inflight = slices.Clone(d.peers[i].inflight)
-	}
-	d.outstanding = slices.Clone(c.outstanding)
-	d.held = slices.Clone(c.held)
-	d.ready = nil
-	return &d
-}
-
-// Status is a server's state at a glance.
-type Status struct {
-	ID                       ServerID
-	Role                     Role
-	Term                     Term
-	VotedFor                 ServerID
-	Leader                   ServerID // whom it believes to lead Term; 0 if unknown
-	CommitIndex, LastApplied Index
-	LastIndex                Index
-	LastTerm                 Term
-	Durable                  Index // its log is on its own disk up to here
-}
-
-// Status returns the state at a glance.
-func (c *Core) Status() Status {
-	return Status{
-		ID: c.config.ID, Role: c.role, Term: c.currentTerm, VotedFor: c.votedFor, Leader: c.leader,
-		CommitIndex: c.commitIndex, LastApplied: c.lastApplied,
-		LastIndex: c.log.lastIndex(), LastTerm: c.log.lastTerm(), Durable: c.durable(),
-	}
-}
-
-// Term returns the term of the entry at i (0 at index 0), and whether the log reaches so far.
-func (c *Core) Term(i Index) (Term, bool) { return c.log.term(i) }
-
-// Entries returns the entries lo to hi, both included, which the log must hold. They are shared.
-func (c *Core) Entries(lo, hi Index) []Entry { return c.log.slice(lo, hi) }
-
-// Progress returns what a leader knows about a peer: the next index to send it and the highest
-// known to be durable there. Both are 0 for a stranger, and mean nothing on a server that does not
-// lead.
-func (c *Core) Progress(id ServerID) (nextIndex, matchIndex Index) {
-	p := c.peer(id)
-	if p == nil {
-		return 0, 0
-	}
-	return p.nextIndex, p.matchIndex
 }

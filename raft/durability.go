@@ -18,7 +18,8 @@ type HardState struct {
 // Durable is all that survives a crash (Figure 2, "persistent state on all servers").
 type Durable struct {
 	HardState
-	Entries []Entry
+	Snapshot *Snapshot // nil if there is none
+	Entries  []Entry   // the log behind it; entries that the snapshot covers as well are not needed
 }
 
 // A Write is what Take asks to be made durable, in one record. Seq counts writes from 1; 0 means
@@ -27,7 +28,8 @@ type Durable struct {
 type Write struct {
 	Seq uint64
 	HardState
-	Entries []Entry
+	Snapshot *Snapshot // see snapshot.go; before Entries
+	Entries  []Entry
 }
 
 // Output is what there is to do. Its slices belong to the core and are valid until the next Take,
@@ -36,11 +38,16 @@ type Output struct {
 	Messages  []Message // may be sent at once, without waiting for Write
 	Write     Write     // begin to save it, then call Saved with its Seq
 	Committed []Entry   // apply them, in order
+
+	Reads   []ReadState // what became of questions to Read
+	Save    *Snapshot   // begin to make it durable beside the writes, then call SnapshotSaved
+	Restore *Snapshot   // what the state machine becomes, before it applies Committed
 }
 
 type pending struct {
 	seq   uint64
 	first Index // the first index that the write changes; beyond the last when it changes none
+	begun Time  // when it was handed out
 	done  bool  // reported durable, before an earlier one
 }
 
@@ -53,12 +60,17 @@ type held struct {
 // that makes the present state durable, and the entries that have become committed.
 func (c *Core) Take() Output {
 	c.ready = c.ready[:0]
+	c.serveReads()
 	if c.role == Leader {
+		c.advanceTransfer()
 		c.replicate()
+		c.dismiss()
 	}
 	out := Output{Write: c.takeWrite()}
 	c.release()
+	out.Save, out.Restore = c.takeSave(), c.TakeRestore()
 	out.Messages, out.Committed = c.ready, c.TakeCommitted()
+	out.Reads, c.reading.answered = c.reading.answered, nil
 	return out
 }
 
@@ -72,7 +84,7 @@ func (c *Core) Take() Output {
 //
 //spec:rule All.1
 func (c *Core) TakeCommitted() []Entry {
-	if c.commitIndex == c.lastApplied {
+	if c.commitIndex == c.lastApplied || c.snapshots.restore != nil {
 		return nil
 	}
 	entries := c.log.slice(c.lastApplied+1, c.commitIndex)
@@ -91,7 +103,11 @@ func (c *Core) takeWrite() Write {
 	if w.HardState != c.handed {
 		c.handed, c.handedSeq = w.HardState, c.seq
 	}
-	c.outstanding = append(c.outstanding, pending{seq: c.seq, first: c.log.unsaved})
+	first := c.log.unsaved
+	if marker := c.snapshots.marker; marker != 0 { // the log begins behind a snapshot, perhaps anew
+		w.Snapshot, first, c.snapshots.marker = c.snapshots.last, min(first, marker), 0
+	}
+	c.outstanding = append(c.outstanding, pending{seq: c.seq, first: first, begun: c.now})
 	if last := c.log.lastIndex(); c.log.unsaved <= last {
 		w.Entries = c.log.slice(c.log.unsaved, last)
 		c.log.unsaved = last + 1
@@ -103,7 +119,7 @@ func (c *Core) hardState() HardState { return HardState{c.currentTerm, c.votedFo
 
 // dirty reports whether the persistent state differs from what the writes so far make durable.
 func (c *Core) dirty() bool {
-	return c.hardState() != c.handed || c.log.unsaved <= c.log.lastIndex()
+	return c.hardState() != c.handed || c.log.unsaved <= c.log.lastIndex() || c.snapshots.marker != 0
 }
 
 // Saved reports that the write with this sequence number is durable. Completions may come in any
@@ -140,6 +156,9 @@ func (c *Core) Saved(seq uint64) {
 //spec:rule Durable.Prefix
 func (c *Core) durable() Index {
 	last := c.log.unsaved - 1
+	if c.snapshots.marker != 0 {
+		last = min(last, c.snapshots.marker-1)
+	}
 	for _, w := range c.outstanding {
 		last = min(last, w.first-1)
 	}

@@ -8,8 +8,10 @@ func (c *Core) becomeFollower(term Term) {
 	if term > c.currentTerm {
 		c.currentTerm, c.votedFor, c.leader = term, 0, 0
 	}
-	if c.role == Leader { // it had no election timer
+	if c.role == Leader { // it had no election timer, and knows the others no more
 		c.resetElectionTimer()
+		c.peers = nil
+		c.setPeers()
 	}
 	c.role = Follower
 }
@@ -31,9 +33,19 @@ func (c *Core) resetElectionTimer() {
 //spec:rule Followers.2
 //spec:rule Candidates.4
 func (c *Core) ElectionTimeout() {
-	if c.role == Leader {
-		return
+	switch {
+	case c.role == Leader:
+	case !c.mayCampaign():
+		c.resetElectionTimer()
+	case c.config.PreVote:
+		c.preCampaign()
+	default:
+		c.campaign(false)
 	}
+}
+
+// campaign begins an election; with transfer, because the leader said so.
+func (c *Core) campaign(transfer bool) {
 	// "On conversion to candidate, start election: increment currentTerm, vote for self, reset
 	// election timer, send RequestVote RPCs to all other servers." They leave, and its own vote
 	// counts, once term and vote are durable. Otherwise it could crash, forget, and vote for
@@ -48,6 +60,7 @@ func (c *Core) ElectionTimeout() {
 		c.hold(Message{From: c.config.ID, To: p.id, Term: c.currentTerm, Body: RequestVote{
 			LastLogIndex: c.log.lastIndex(),
 			LastLogTerm:  c.log.lastTerm(),
+			Transfer:     transfer,
 		}})
 	}
 }
@@ -70,9 +83,10 @@ func (c *Core) receiveRequestVote(m Message, r RequestVote) {
 
 // mayVoteFor is the receiver's part of the RequestVote RPC.
 func (c *Core) mayVoteFor(m Message, r RequestVote) bool {
-	// "Reply false if term < currentTerm": that election is over.
+	// "Reply false if term < currentTerm": that election is over. A later term that this server has
+	// not entered is one that would disturb.
 	//spec:rule RV.1
-	if m.Term < c.currentTerm {
+	if m.Term != c.currentTerm {
 		return false
 	}
 	// "If votedFor is null or candidateId": one vote a term, and the same answer to a repeated
@@ -87,10 +101,15 @@ func (c *Core) mayVoteFor(m Message, r RequestVote) bool {
 	// for ever. Whoever lacks a committed entry is refused by some member of every majority, since
 	// each has a member that holds the entry.
 	//spec:rule RV.UpToDate
-	if r.LastLogTerm != c.log.lastTerm() {
-		return r.LastLogTerm > c.log.lastTerm()
+	return c.upToDate(r.LastLogIndex, r.LastLogTerm)
+}
+
+// upToDate reports whether a log that ends so is at least as up-to-date as this server's.
+func (c *Core) upToDate(lastIndex Index, lastTerm Term) bool {
+	if lastTerm != c.log.lastTerm() {
+		return lastTerm > c.log.lastTerm()
 	}
-	return r.LastLogIndex >= c.log.lastIndex()
+	return lastIndex >= c.log.lastIndex()
 }
 
 // receiveRequestVoteReply counts a vote. Only a candidate counts, and only an answer to a request
@@ -109,44 +128,69 @@ func (c *Core) receiveRequestVoteReply(m Message, r RequestVoteReply) {
 
 // countVotes ends the campaign if it is decided.
 func (c *Core) countVotes() {
-	votes, refusals := 0, 0
-	if c.saved >= c.handedSeq && c.hardState() == c.handed {
-		votes++ // its own, which counts once it is durable
-	}
-	for _, p := range c.peers {
-		if p.vote {
-			votes++
-		}
-		if p.refusal {
-			refusals++
-		}
-	}
+	own := c.saved >= c.handedSeq && c.hardState() == c.handed // its own counts once it is durable
 	// "If votes received from majority of servers: become leader." Two majorities share a server,
 	// and it votes once a term: so there is at most one leader a term.
 	//spec:rule Candidates.2
-	if votes >= c.quorum() {
+	if c.majority(own, func(p *peer) bool { return p.vote }) {
 		c.becomeLeader()
 		return
 	}
 	// With a majority against it this campaign cannot succeed any more.
 	//spec:rule Election.Refused
-	if refusals >= c.quorum() {
+	if c.majority(false, func(p *peer) bool { return p.refusal }) {
 		c.becomeFollower(c.currentTerm)
 	}
 }
 
+// majority reports whether more than half of all voters say yes: this one says own, each other what
+// ask returns. Whatever takes a majority is decided here, and whoever does not vote is not counted,
+// be it this server.
+//
+//spec:rule Members.Quorum
+func (c *Core) majority(own bool, ask func(*peer) bool) bool {
+	yes, voters := 0, 0
+	count := func(voter, says bool) {
+		if voter {
+			voters++
+		}
+		if voter && says {
+			yes++
+		}
+	}
+	count(c.voter, own)
+	for i := range c.peers {
+		count(c.peers[i].voter, ask(&c.peers[i]))
+	}
+	return yes > voters/2
+}
+
+// reached is the greatest number that a majority has reached, of this server's own and the others'.
+// There are few servers; to look at all each time cannot go stale.
+func reached[T ~int64 | ~uint64](c *Core, own T, of func(*peer) T) (best T) {
+	for i := -1; i < len(c.peers); i++ {
+		n := own
+		if i >= 0 {
+			n = of(&c.peers[i])
+		}
+		if n > best && c.majority(own >= n, func(p *peer) bool { return of(p) >= n }) {
+			best = n
+		}
+	}
+	return best
+}
+
 // becomeLeader starts a leadership. It knows nothing of the others' logs yet.
 func (c *Core) becomeLeader() {
-	c.role, c.leader = Leader, c.config.ID
-	for i := range c.peers {
-		p := &c.peers[i]
-		*p = peer{id: p.id, nextIndex: c.log.lastIndex() + 1, probing: true}
-	}
+	c.role, c.leader, c.reading.round = Leader, c.config.ID, 0
+	c.transfer = transfer{}
+	c.peers = nil
+	c.setPeers()
 	// A leader may not count copies of earlier terms' entries as commits (Leaders.4), so it starts
 	// with an entry of its own that does nothing (section 8). It is also the first AppendEntries
 	// that all others get: "upon election: send initial empty AppendEntries RPCs (heartbeat) to
 	// each server".
 	//spec:rule Leaders.Noop
-	c.log.append(c.currentTerm, nil)
+	c.log.append(Entry{Term: c.currentTerm})
 	c.heartbeatDue = c.now + c.config.HeartbeatTimeout
 }

@@ -1,13 +1,36 @@
 package raft
 
+import "slices"
+
+// This file is for a search through all that can happen: it needs copies of a core, and to know whether
+// it has been in a state before.
+
+// Clone returns an independent copy. Entries are shared, since nothing changes them.
+func (c *Core) Clone() *Core {
+	d := *c
+	d.log.entries = slices.Clip(c.log.entries)
+	d.peers = slices.Clone(c.peers)
+	for i := range d.peers {
+		d.peers[i].inflight = slices.Clone(d.peers[i].inflight)
+	}
+	d.configurations = slices.Clone(c.configurations)
+	d.outstanding = slices.Clone(c.outstanding)
+	d.held = slices.Clone(c.held)
+	d.reading = c.reading.clone()
+	d.snapshots.incoming.Data = slices.Clip(c.snapshots.incoming.Data)
+	d.ready = nil
+	return &d
+}
+
 // AppendState appends all that decides what this server will do, in one fixed form: two cores with
-// equal forms act alike on equal inputs for ever. It is how a search tells whether it has been in a
-// state before. Left out are the readings of the clock and the drawn timeouts, since a search lets
+// equal forms act alike on equal inputs for ever. Left out are the readings of the clock and the drawn timeouts, since a search lets
 // any timer run out at any moment, and how many writes there were, since only the differences count.
 func (c *Core) AppendState(b []byte) []byte {
 	b = appendNumbers(b, uint64(c.config.ID), uint64(c.currentTerm), uint64(c.votedFor), uint64(c.role),
-		uint64(c.leader), uint64(c.commitIndex), uint64(c.lastApplied), uint64(c.log.unsaved))
+		uint64(c.leader), uint64(c.commitIndex), uint64(c.lastApplied), uint64(c.log.unsaved),
+		uint64(c.log.base), uint64(c.log.baseTerm), uint64(len(c.peers)))
 	b = appendEntries(b, c.log.entries)
+	b = appendMembers(b, c.configurations[0].members)
 	for i := range c.peers {
 		b = c.peers[i].appendState(b)
 	}
@@ -19,18 +42,43 @@ func (c *Core) AppendState(b []byte) []byte {
 	for _, h := range c.held {
 		b = AppendMessage(appendNumbers(b, c.ahead(h.after)), h.message)
 	}
-	return b
+	b = appendNumbers(b, uint64(c.transfer.to), flag(c.transfer.told))
+	b = c.snapshots.appendState(b)
+	return c.reading.appendState(b)
 }
 
 // ahead is how many writes after the last durable one a write is, 0 for one that is durable.
 func (c *Core) ahead(seq uint64) uint64 { return max(seq, c.saved) - c.saved }
 
 func (p *peer) appendState(b []byte) []byte {
-	b = appendNumbers(b, uint64(p.nextIndex), uint64(p.matchIndex), uint64(p.sentCommit),
+	b = appendNumbers(b, uint64(p.id), uint64(p.removed), uint64(p.nextIndex), uint64(p.matchIndex), uint64(p.sentCommit),
 		flag(p.vote)|flag(p.refusal)<<1|flag(p.probing)<<2|flag(p.probed)<<3|flag(p.beat)<<4,
-		uint64(len(p.inflight)))
+		p.round, uint64(len(p.inflight)))
 	for _, i := range p.inflight {
 		b = appendNumbers(b, uint64(i))
+	}
+	return p.sending.appendState(appendNumbers(b, uint64(p.offset)))
+}
+
+func (s *snapshots) appendState(b []byte) []byte {
+	b = appendNumbers(b, uint64(s.marker), flag(s.asked), uint64(s.incoming.term))
+	b = AppendMessage(s.saving.appendState(s.last.appendState(b)), s.request)
+	return s.incoming.appendState(s.restore.appendState(b))
+}
+
+func (s *Snapshot) appendState(b []byte) []byte {
+	if s == nil {
+		return append(b, 0)
+	}
+	b = appendNumbers(b, 1, uint64(s.LastIncludedIndex), uint64(s.LastIncludedTerm), uint64(len(s.Data)))
+	return appendMembers(append(b, s.Data...), s.Members)
+}
+
+func (r *reading) appendState(b []byte) []byte {
+	b = appendNumbers(b, r.round, uint64(len(r.pending)))
+	for _, q := range r.pending {
+		b = appendNumbers(b, q.id, uint64(q.term), uint64(q.leader), q.round, uint64(q.index))
+		b = AppendMessage(b, q.request)
 	}
 	return b
 }
@@ -40,15 +88,34 @@ func AppendMessage(b []byte, m Message) []byte {
 	b = appendNumbers(b, uint64(m.From), uint64(m.To), uint64(m.Term), m.Call)
 	switch body := m.Body.(type) {
 	case RequestVote:
-		b = appendNumbers(b, 1, uint64(body.LastLogIndex), uint64(body.LastLogTerm))
+		b = appendNumbers(b, 1, uint64(body.LastLogIndex), uint64(body.LastLogTerm), flag(body.Transfer))
 	case RequestVoteReply:
 		b = appendNumbers(b, 2, uint64(body.RequestTerm), flag(body.VoteGranted))
 	case AppendEntries:
-		b = appendNumbers(b, 3, uint64(body.PrevLogIndex), uint64(body.PrevLogTerm), uint64(body.LeaderCommit))
+		b = appendNumbers(b, 3, uint64(body.PrevLogIndex), uint64(body.PrevLogTerm), uint64(body.LeaderCommit), body.Round)
 		b = appendEntries(b, body.Entries)
 	case AppendEntriesReply:
 		b = appendNumbers(b, 4, uint64(body.RequestTerm), uint64(body.PrevLogIndex), flag(body.Success),
-			uint64(body.MatchIndex), uint64(body.ConflictTerm), uint64(body.ConflictIndex))
+			uint64(body.MatchIndex), uint64(body.ConflictTerm), uint64(body.ConflictIndex), body.Round)
+	case InstallSnapshot:
+		b = appendNumbers(b, 11, uint64(body.LastIncludedIndex), uint64(body.LastIncludedTerm), body.Offset,
+			flag(body.Done), uint64(len(body.Data)))
+		b = appendMembers(append(b, body.Data...), body.Members)
+	case InstallSnapshotReply:
+		b = appendNumbers(b, 12, uint64(body.RequestTerm), uint64(body.LastIncludedIndex), body.Offset,
+			flag(body.Installed))
+	case TimeoutNow:
+		b = appendNumbers(b, 9)
+	case TimeoutNowReply:
+		b = appendNumbers(b, 10, uint64(body.RequestTerm))
+	case ReadIndex:
+		b = appendNumbers(b, 7, body.ID)
+	case ReadIndexReply:
+		b = appendNumbers(b, 8, uint64(body.RequestTerm), body.ID, flag(body.Success), uint64(body.Index))
+	case PreVote:
+		b = appendNumbers(b, 5, uint64(body.LastLogIndex), uint64(body.LastLogTerm))
+	case PreVoteReply:
+		b = appendNumbers(b, 6, uint64(body.RequestTerm), flag(body.VoteGranted))
 	}
 	return b
 }
@@ -58,6 +125,16 @@ func appendEntries(b []byte, entries []Entry) []byte {
 	for _, e := range entries {
 		b = appendNumbers(b, uint64(e.Term), uint64(len(e.Command)))
 		b = append(b, e.Command...)
+		b = appendMembers(b, e.Members)
+	}
+	return b
+}
+
+func appendMembers(b []byte, members Configuration) []byte {
+	b = appendNumbers(b, uint64(len(members)))
+	for _, m := range members {
+		b = appendNumbers(b, uint64(m.ID), flag(m.Voter), uint64(len(m.Address)))
+		b = append(b, m.Address...)
 	}
 	return b
 }

@@ -22,7 +22,7 @@ func (c *cluster) save(id raft.ServerID, seqs ...uint64) {
 			}
 		}
 		for len(n.writes) > 0 && n.writes[0].done {
-			n.flush()
+			c.flush(n)
 		}
 		c.note("%d has saved %d", id, seq)
 		c.input(n, func(core *raft.Core) { core.Saved(seq) })
@@ -30,12 +30,19 @@ func (c *cluster) save(id raft.ServerID, seqs ...uint64) {
 }
 
 // flush makes the first unfinished write part of the disk, as doc.go tells the driver to.
-func (n *node) flush() {
+func (c *cluster) flush(n *node) {
 	w := n.writes[0]
 	n.writes = n.writes[1:]
 	n.disk.HardState = w.HardState
+	if w.Snapshot != nil {
+		c.flushSnapshot(n, w.Snapshot)
+	}
 	if len(w.Entries) > 0 {
-		before := n.disk.Entries[:w.Entries[0].Index-1]
+		first := raft.Index(1)
+		if s := n.disk.Snapshot; s != nil {
+			first = s.LastIncludedIndex + 1
+		}
+		before := n.disk.Entries[:w.Entries[0].Index-first]
 		n.disk.Entries = append(slices.Clip(before), w.Entries...)
 	}
 }
@@ -46,10 +53,10 @@ func (c *cluster) crash(id raft.ServerID, keep int) {
 	n := c.node(id)
 	c.note("%d crashes, keeping %d of %d unfinished writes", id, keep, len(n.writes))
 	for ; keep > 0 && len(n.writes) > 0; keep-- {
-		n.flush()
+		c.flush(n)
 	}
 	c.observer.met.lost += len(n.writes)
-	n.core, n.twin, n.writes = nil, nil, nil
+	n.core, n.twin, n.writes, n.saving = nil, nil, nil, nil
 	if err := c.observeDisks(); err != nil {
 		c.fatal("server %d crashed: %v", id, err)
 	}
@@ -64,6 +71,10 @@ func (c *cluster) restart(id raft.ServerID) {
 	}
 	*n = node{id: id, core: core, disk: n.disk, slow: n.slow, lazy: n.lazy, twins: n.twins}
 	n.owed = map[uint64]int{}
+	if s := n.disk.Snapshot; s != nil {
+		n.files = []*raft.Snapshot{s}
+		c.restore(n, s)
+	}
 	c.note("%d starts", id)
 	c.check(n, core.Clone())
 }

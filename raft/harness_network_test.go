@@ -31,15 +31,19 @@ func (c *cluster) post(m raft.Message) {
 		return
 	}
 	p := packet{Message: m}
-	if a, ok := m.Body.(raft.AppendEntries); ok {
-		p.entries = slices.Clone(a.Entries)
+	switch b := m.Body.(type) {
+	case raft.AppendEntries:
+		p.entries = slices.Clone(b.Entries)
+	case raft.InstallSnapshot:
+		p.data = string(b.Data)
 	}
 	c.queues[l] = append(c.queues[l], p)
 }
 
 func isRequest(m raft.Message) bool {
 	switch m.Body.(type) {
-	case raft.RequestVote, raft.AppendEntries:
+	case raft.RequestVote, raft.AppendEntries, raft.PreVote, raft.ReadIndex,
+		raft.TimeoutNow, raft.InstallSnapshot:
 		return true
 	}
 	return false
@@ -48,8 +52,11 @@ func isRequest(m raft.Message) bool {
 // receive hands a message to its receiver, which must accept it.
 func (c *cluster) receive(m raft.Message) {
 	p := packet{Message: m}
-	if a, ok := m.Body.(raft.AppendEntries); ok {
-		p.entries = a.Entries
+	switch b := m.Body.(type) {
+	case raft.AppendEntries:
+		p.entries = b.Entries
+	case raft.InstallSnapshot:
+		p.data = string(b.Data)
 	}
 	if isRequest(m) {
 		c.calls++
@@ -67,8 +74,12 @@ func (c *cluster) arrive(p packet) {
 	if !slices.EqualFunc(a.Entries, p.entries, sameEntry) {
 		c.fatal("%s was sent with %v", describe(p.Message), terms(p.entries))
 	}
+	if s, _ := p.Body.(raft.InstallSnapshot); string(s.Data) != p.data {
+		c.fatal("%s was sent with %q", describe(p.Message), p.data)
+	}
 	if isRequest(p.Message) {
 		n.owed[p.Call]++
+		_, c.waits[p.Call] = p.Body.(raft.ReadIndex)
 	}
 	c.input(n, func(core *raft.Core) {
 		if err := core.Receive(p.Message); err != nil {
@@ -108,9 +119,14 @@ func (c *cluster) cut(a, b raft.ServerID) {
 	c.down[link{a, b}], c.down[link{b, a}] = true, true
 }
 
+// join restores what cut has cut.
+func (c *cluster) join(a, b raft.ServerID) {
+	c.down[link{a, b}], c.down[link{b, a}] = false, false
+}
+
 // isolate cuts a server off from all others.
 func (c *cluster) isolate(id raft.ServerID) {
-	for other := range raft.ServerID(c.setup.size) {
+	for other := range c.setup.all() {
 		if other+1 != id {
 			c.cut(id, other+1)
 		}
@@ -135,7 +151,7 @@ func (c *cluster) run() {
 	}
 	for _, n := range c.nodes {
 		for call, owed := range n.owed {
-			if owed > 0 && n.core != nil && !n.lazy && len(n.writes) == 0 {
+			if owed > 0 && !c.waits[call] && n.core != nil && !n.lazy && len(n.writes) == 0 && n.saving == nil {
 				c.fatal("server %d: request %d was never answered", n.id, call)
 			}
 		}
@@ -144,8 +160,8 @@ func (c *cluster) run() {
 
 // next is the first link, in order of the servers' ids, on which something waits.
 func (c *cluster) next() (link, bool) {
-	for from := range raft.ServerID(c.setup.size) {
-		for to := range raft.ServerID(c.setup.size) {
+	for from := range c.setup.all() {
+		for to := range c.setup.all() {
 			if l := (link{from + 1, to + 1}); len(c.queues[l]) > 0 {
 				return l, true
 			}
@@ -160,9 +176,14 @@ func describe(m raft.Message) string {
 	switch b := m.Body.(type) {
 	case raft.RequestVote:
 		return fmt.Sprintf("%s RequestVote last=%d@%d", head, b.LastLogIndex, b.LastLogTerm)
+	case raft.PreVote:
+		return fmt.Sprintf("%s PreVote last=%d@%d", head, b.LastLogIndex, b.LastLogTerm)
 	case raft.AppendEntries:
 		return fmt.Sprintf("%s AppendEntries prev=%d@%d terms=%v commit=%d",
 			head, b.PrevLogIndex, b.PrevLogTerm, terms(b.Entries), b.LeaderCommit)
+	case raft.InstallSnapshot:
+		return fmt.Sprintf("%s InstallSnapshot last=%d@%d offset=%d +%d done=%v",
+			head, b.LastIncludedIndex, b.LastIncludedTerm, b.Offset, len(b.Data), b.Done)
 	}
 	return fmt.Sprintf("%s %T%+v", head, m.Body, m.Body)
 }

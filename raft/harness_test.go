@@ -22,19 +22,25 @@ type cluster struct {
 	setup    setup
 	nodes    []*node // the real servers, by rising id
 	queues   map[link][]packet
-	down     map[link]bool // what is sent here is lost
-	calls    uint64        // the last Message.Call given out
-	trace    []string      // what happened, for the report of a failure
-	failure  string        // how to run this again, printed with a failure
+	down     map[link]bool   // what is sent here is lost
+	calls    uint64          // the last Message.Call given out
+	waits    map[uint64]bool // the requests that may take until an election timeout is over
+	clock    raft.Time       // the latest moment that a server has read
+	trace    []string        // what happened, for the report of a failure
+	failure  string          // how to run this again, printed with a failure
 	observer observer
 }
 
 // setup says what a cluster starts from; a field's zero value means its default.
 type setup struct {
 	size          int           // its servers are 1 to size; 3
+	joining       int           // and as many more, who know nobody at first
 	only          raft.ServerID // the only real server, while the test plays the others; all
 	states        map[raft.ServerID]raft.Durable
+	careful       bool                                       // with PreVote and CheckQuorum
 	batch, window int                                        // MaxBatch and Window; 64 and 4
+	chunk         int                                        // ChunkSize
+	keep          raft.Index                                 // Keep
 	jitter        func(raft.ServerID) func(uint64) raft.Time // Config's Jitter; each its own
 }
 
@@ -45,6 +51,7 @@ type link struct{ from, to raft.ServerID }
 type packet struct {
 	raft.Message
 	entries []raft.Entry
+	data    string // of a snapshot, for the same
 }
 
 // node is one server: its core, its disk and what it has done.
@@ -53,15 +60,19 @@ type node struct {
 	core    *raft.Core   // nil while it is down
 	disk    raft.Durable // what a crash now would leave
 	writes  []write      // begun and not part of disk yet, in order
-	slow    bool         // its writes wait for save
+	slow    bool         // its writes wait for save, its snapshots for saveSnapshot
 	lazy    bool         // its outputs wait for take
 	twin    *raft.Core   // if not nil: a clone that is given the same inputs and must do the same
 	twins   bool
-	seq     uint64         // the last write begun
-	sent    []raft.Message // since the last outbox
-	begun   []raft.Write   // since the last newWrites
-	applied []raft.Entry   // since it started
-	owed    map[uint64]int // requests received and not answered yet, by Call
+	seq     uint64           // the last write begun
+	sent    []raft.Message   // since the last outbox
+	begun   []raft.Write     // since the last newWrites
+	applied []raft.Entry     // since it started; and what the snapshot stands for
+	saving  *raft.Snapshot   // on its way to the disk
+	files   []*raft.Snapshot // durable, and the last that is named by a write first
+	seen    *raft.Snapshot   // by observeSnapshot
+	reads   []raft.ReadState // answered since the last reads
+	owed    map[uint64]int   // requests received and not answered yet, by Call
 }
 
 type write struct {
@@ -85,12 +96,18 @@ func (s setup) config(id raft.ServerID) raft.Config {
 	c := raft.Config{
 		ID: id, Jitter: s.jitter(id), MaxBatch: s.batch, Window: s.window,
 		ElectionTimeout: electionTimeout, HeartbeatTimeout: heartbeatTimeout,
+		PreVote: s.careful, CheckQuorum: s.careful, ChunkSize: s.chunk, Keep: s.keep,
 	}
-	for id := range raft.ServerID(s.size) {
-		c.Voters = append(c.Voters, id+1)
+	for other := range raft.ServerID(s.size) {
+		if id <= raft.ServerID(s.size) {
+			c.Voters = append(c.Voters, other+1)
+		}
 	}
 	return c
 }
+
+// all is the id of the last server.
+func (s setup) all() raft.ServerID { return raft.ServerID(s.size + s.joining) }
 
 // filled replaces zero values by what they mean.
 func (s setup) filled() setup {
@@ -112,9 +129,9 @@ func (s setup) filled() setup {
 func newCluster(t testing.TB, s setup) *cluster {
 	t.Helper()
 	s = s.filled()
-	c := &cluster{t: t, setup: s, queues: map[link][]packet{}, down: map[link]bool{}}
-	c.observer = newObserver(s.size)
-	for id := raft.ServerID(1); id <= raft.ServerID(s.size); id++ {
+	c := &cluster{t: t, setup: s, queues: map[link][]packet{}, down: map[link]bool{}, waits: map[uint64]bool{}}
+	c.observer = newObserver()
+	for id := raft.ServerID(1); id <= s.all(); id++ {
 		if s.only == 0 || s.only == id {
 			c.nodes = append(c.nodes, &node{id: id, disk: s.states[id]})
 			c.restart(id)
@@ -171,12 +188,13 @@ func (c *cluster) status(id raft.ServerID) raft.Status {
 
 // log returns a server's whole log.
 func (c *cluster) log(id raft.ServerID) []raft.Entry {
-	return logOf(c.core(id))
+	return c.history(c.core(id)).all()
 }
 
+// logOf returns what a core has of its log.
 func logOf(core *raft.Core) []raft.Entry {
-	if last := core.Status().LastIndex; last > 0 {
-		return core.Entries(1, last)
+	if last := core.Status().LastIndex; last >= core.FirstIndex() {
+		return core.Entries(core.FirstIndex(), last)
 	}
 	return nil
 }
@@ -205,6 +223,7 @@ func (c *cluster) check(n *node, before *raft.Core) {
 	if err := c.observe(n); err != nil {
 		c.fatal("server %d: %v", n.id, err)
 	}
+	c.observer.met.observeChange(before, n.core)
 	if was := before.Status(); was.LastIndex > 0 {
 		if term, ok := n.core.Term(was.LastIndex); !ok || term != was.LastTerm {
 			c.observer.met.replaced++
@@ -228,6 +247,17 @@ func (c *cluster) take(n *node) {
 	for _, m := range out.Messages {
 		c.send(n, m)
 	}
+	n.reads = append(n.reads, out.Reads...)
+	if s := out.Save; s != nil {
+		if n.saving != nil {
+			c.fatal("server %d: the snapshot of %d before that of %d is saved", n.id, s.LastIncludedIndex,
+				n.saving.LastIncludedIndex)
+		}
+		n.saving = s
+	}
+	if out.Restore != nil {
+		c.restore(n, out.Restore)
+	}
 	for _, e := range out.Committed {
 		if e.Index != raft.Index(len(n.applied))+1 {
 			c.fatal("server %d: applies entry %d after %d", n.id, e.Index, len(n.applied))
@@ -237,6 +267,9 @@ func (c *cluster) take(n *node) {
 	c.check(n, before)
 	if !n.slow {
 		c.save(n.id)
+		if n.saving != nil {
+			c.saveSnapshot(n.id)
+		}
 	}
 }
 
@@ -251,6 +284,7 @@ func (c *cluster) heartbeat(id raft.ServerID) {
 }
 
 func (c *cluster) tick(id raft.ServerID, now raft.Time) {
+	c.clock = max(c.clock, now)
 	c.note("%d reads %d", id, now)
 	c.input(c.node(id), func(core *raft.Core) { core.Tick(now) })
 }
@@ -277,6 +311,16 @@ func (c *cluster) elapse(until raft.Time) {
 			}
 		}
 		c.run()
+	}
+}
+
+// now is the latest moment that a server has read.
+func (c *cluster) now() raft.Time { return c.clock }
+
+// passes lets server 1 read its clock at every moment at which it has something to do, for a while.
+func (c *cluster) passes(d raft.Time) {
+	for end := c.clock + d; c.clock < end; {
+		c.tick(1, max(c.clock, min(end, c.core(1).Deadline())))
 	}
 }
 
@@ -334,7 +378,7 @@ func (c *cluster) newWrites(id raft.ServerID) []raft.Write {
 // compareTwin checks that a clone did the same as its original, and makes a new one.
 func (c *cluster) compareTwin(n *node, out raft.Output) {
 	if n.twin != nil {
-		if want := fmt.Sprintf("%+v", out); want != fmt.Sprintf("%+v", n.twin.Take()) {
+		if want := outline(out); want != outline(n.twin.Take()) {
 			c.fatal("server %d's clone, after the same inputs, does not want to do %s", n.id, want)
 		}
 	}

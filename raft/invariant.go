@@ -17,16 +17,17 @@ func Check(c *Core) error {
 	// Only committed entries are handed out to be applied.
 	case c.lastApplied > c.commitIndex:
 		return fmt.Errorf("lastApplied %d is beyond commitIndex %d", c.lastApplied, c.commitIndex)
+	// A snapshot stands for what is committed. What it does not, and what is not applied, is in the log.
+	case c.log.base > min(c.snapshots.index(), c.lastApplied) || c.snapshots.index() > c.commitIndex:
+		return fmt.Errorf("the log begins behind entry %d, with a snapshot of %d, applied %d, committed %d",
+			c.log.base, c.snapshots.index(), c.lastApplied, c.commitIndex)
 	// Whatever changes the log moves this mark down to the change, and a Take up to the end.
-	case c.log.unsaved < 1 || c.log.unsaved > last+1:
-		return fmt.Errorf("first unsaved index %d is outside 1 to %d", c.log.unsaved, last+1)
+	case c.log.unsaved <= c.log.base || c.log.unsaved > last+1:
+		return fmt.Errorf("first unsaved index %d is outside %d to %d", c.log.unsaved, c.log.base+1, last+1)
 	case c.saved > c.seq:
 		return fmt.Errorf("write %d is saved, the last one handed out was %d", c.saved, c.seq)
-	// Messages from strangers are refused before anything looks at them.
-	case c.votedFor != 0 && c.votedFor != c.config.ID && c.peer(c.votedFor) == nil:
-		return fmt.Errorf("a vote for server %d, which is not of this cluster", c.votedFor)
 	// A campaign begins with the vote for oneself, and the vote goes only with the term.
-	case c.role != Follower && c.votedFor != c.config.ID:
+	case (c.role == Candidate || c.role == Leader) && c.votedFor != c.config.ID:
 		return fmt.Errorf("a %s of term %d whose vote is for %d", c.role, c.currentTerm, c.votedFor)
 	case c.role == Leader && c.leader != c.config.ID:
 		return fmt.Errorf("the leader of term %d follows %d", c.currentTerm, c.leader)
@@ -35,6 +36,9 @@ func Check(c *Core) error {
 		return fmt.Errorf("the leader of term %d has no entry of that term", c.currentTerm)
 	}
 	if err := checkTerms(c); err != nil {
+		return err
+	}
+	if err := checkMembers(c); err != nil {
 		return err
 	}
 	if c.role != Leader {
@@ -57,10 +61,11 @@ func Check(c *Core) error {
 
 // checkTerms: indexes follow one another, terms never fall along a log nor pass currentTerm.
 func checkTerms(c *Core) error {
-	term := Term(1)
-	for i, e := range c.log.entries {
-		if e.Index != Index(i)+1 {
-			return fmt.Errorf("entry %d stands at %d", e.Index, i+1)
+	term := max(c.log.baseTerm, 1)
+	index := c.log.base
+	for _, e := range c.log.entries {
+		if index++; e.Index != index {
+			return fmt.Errorf("entry %d stands at %d", e.Index, index)
 		}
 		if e.Term < term || e.Term > c.currentTerm {
 			return fmt.Errorf("entry %d has term %d, after %d and in currentTerm %d",
@@ -71,11 +76,61 @@ func checkTerms(c *Core) error {
 	return nil
 }
 
+// checkMembers: the list of configurations is what the log says, and the peers are those of the last,
+// with the removed whom a leader has not told. Each differs from the one before by one voter, so that
+// their majorities overlap; and a leader that changes the servers has seen all other changes committed.
+func checkMembers(c *Core) error {
+	list := c.configurations[1:]
+	for i, e := range list {
+		if n := c.configurations[i].members.differ(e.members); n > 1 && len(c.configurations[i].members) > 0 {
+			return fmt.Errorf("the configurations before and at %d differ by %d voters", e.index, n)
+		}
+		if t, _ := c.log.term(e.index); c.role == Leader && t == c.currentTerm &&
+			i > 0 && list[i-1].index > c.commitIndex {
+			return fmt.Errorf("changed at %d, and there is an uncommitted change at %d", e.index, list[i-1].index)
+		}
+	}
+	for _, e := range c.log.slice(c.configurations[0].index+1, c.log.lastIndex()) {
+		switch {
+		case e.Members == nil:
+		case len(list) == 0 || list[0].index != e.Index || !slices.Equal(list[0].members, e.Members):
+			return fmt.Errorf("the configuration of index %d is not in the list", e.Index)
+		default:
+			list = list[1:]
+		}
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("a configuration of index %d, of an entry that it does not have", list[0].index)
+	}
+	want, got := c.current().members, Configuration{}
+	for _, p := range c.peers {
+		if p.removed == 0 {
+			got = append(got, Member{ID: p.id, Voter: p.voter})
+		}
+	}
+	if self := want.find(c.config.ID); self != nil {
+		got = append(got, Member{ID: self.ID, Voter: c.voter})
+	}
+	if len(got) != len(want) || want.differ(got) > 0 {
+		return fmt.Errorf("servers %v for server %d's peers, where %v are in effect", got, c.config.ID, want)
+	}
+	return nil
+}
+
+// steppedDown reports whether a leader may have ended its leadership by itself: not before it has
+// heard nobody, or its disk has stood still, for an election timeout, or its own removal is committed;
+// and then it follows nobody.
+func steppedDown(before, after *Core) bool {
+	cutOff := before.config.CheckQuorum && after.now >= before.quorumDue()
+	left := !after.voter && after.current().index <= after.commitIndex
+	return (cutOff || left) && after.leader != after.config.ID
+}
+
 // Delta returns an error if no input can lead from one state to the next of the same server,
 // without a crash between them. Before is a Clone.
 //
 // The paper's sentences behind the cases: terms increase monotonically; one vote a term; a leader
-// stays one until a later term; at most one leader a term; commitIndex and lastApplied increase
+// stays one until a later term, or steps down; at most one leader a term, whom a server may forget; commitIndex and lastApplied increase
 // monotonically; a committed entry, and a leader's own, is never deleted or overwritten.
 func Delta(before, after *Core) error {
 	same := after.currentTerm == before.currentTerm
@@ -85,15 +140,18 @@ func Delta(before, after *Core) error {
 	case same && before.votedFor != 0 && after.votedFor != before.votedFor:
 		return fmt.Errorf("the vote of term %d changed from %d to %d",
 			after.currentTerm, before.votedFor, after.votedFor)
-	case same && before.role == Leader && after.role != Leader:
+	case same && before.role == Leader && after.role != Leader && !steppedDown(before, after):
 		return fmt.Errorf("the leader of term %d became a %s in it", after.currentTerm, after.role)
-	case same && before.leader != 0 && after.role == Follower && after.leader != before.leader:
+	case same && before.leader != 0 && after.leader != 0 && after.leader != before.leader:
 		return fmt.Errorf("the leader of term %d changed from %d to %d",
 			after.currentTerm, before.leader, after.leader)
 	case after.commitIndex < before.commitIndex:
 		return fmt.Errorf("commitIndex fell from %d to %d", before.commitIndex, after.commitIndex)
 	case after.lastApplied < before.lastApplied:
 		return fmt.Errorf("lastApplied fell from %d to %d", before.lastApplied, after.lastApplied)
+	case after.log.base < before.log.base || after.snapshots.index() < before.snapshots.index():
+		return fmt.Errorf("the log began behind entry %d, with a snapshot of %d; then %d and %d",
+			before.log.base, before.snapshots.index(), after.log.base, after.snapshots.index())
 	case after.saved < before.saved || after.seq < before.seq:
 		return fmt.Errorf("writes went back: %d of %d saved, then %d of %d",
 			before.saved, before.seq, after.saved, after.seq)
@@ -102,10 +160,11 @@ func Delta(before, after *Core) error {
 	if before.role == Leader && same {
 		keep = before.log.lastIndex() // Leader Append-Only
 	}
-	equal := func(a, b Entry) bool { return a.Index == b.Index && a.Term == b.Term }
-	if after.log.lastIndex() < keep ||
-		!slices.EqualFunc(before.log.entries[:keep], after.log.entries[:keep], equal) {
-		return fmt.Errorf("an entry among the first %d, which had to stay, is gone or replaced", keep)
+	for i := max(before.log.base, after.log.base); i <= keep; i++ { // both have it, or it was to stay
+		was, _ := before.log.term(i)
+		if is, ok := after.log.term(i); i <= before.log.lastIndex() && (!ok || is != was) {
+			return fmt.Errorf("an entry among the first %d, which had to stay, is gone or replaced", keep)
+		}
 	}
 	return nil
 }

@@ -39,6 +39,16 @@ func leader3(t *testing.T) *Core {
 	return c
 }
 
+// three is the configuration of leader3.
+var three = Configuration{{ID: 1, Voter: true}, {ID: 2, Voter: true}, {ID: 3, Voter: true}}
+
+// changes lets an entry change the servers.
+func (c *Core) changes(i Index, members Configuration) {
+	c.log.entries[i-1].Members = members
+	c.configurations = append(c.configurations, effective{i, members})
+	c.setPeers()
+}
+
 func TestCheckRefusesWhatNoRunReaches(t *testing.T) {
 	for reason, damage := range map[string]func(*Core){
 		"commitIndex 4 is beyond the last entry": func(c *Core) { c.commitIndex = 4 },
@@ -46,11 +56,33 @@ func TestCheckRefusesWhatNoRunReaches(t *testing.T) {
 		"first unsaved index 5":                  func(c *Core) { c.log.unsaved = 5 },
 		"first unsaved index 0":                  func(c *Core) { c.log.unsaved = 0 },
 		"write 9 is saved":                       func(c *Core) { c.saved = 9 },
-		"not of this cluster":                    func(c *Core) { c.role, c.votedFor = 0, 7 },
-		"whose vote is for 3":                    func(c *Core) { c.votedFor = 3 },
-		"whose vote is for 0":                    func(c *Core) { c.votedFor = 0 },
-		"the leader of term 2 follows 3":         func(c *Core) { c.leader = 3 },
-		"has no entry of that term":              func(c *Core) { c.currentTerm = 3 },
+		"the log begins behind entry 2": func(c *Core) {
+			c.snapshots.last, c.log.base, c.log.entries = &Snapshot{LastIncludedIndex: 1}, 2, c.log.entries[2:]
+		},
+		"the log begins behind entry 1, with a snapshot of 0": func(c *Core) {
+			c.log.base, c.log.entries = 1, c.log.entries[1:]
+		},
+		"with a snapshot of 2, applied 1, committed 1": func(c *Core) {
+			c.snapshots.last = &Snapshot{LastIncludedIndex: 2}
+		},
+		"first unsaved index 1 is outside 2 to 4": func(c *Core) {
+			c.snapshots.last, c.log.base, c.log.entries = &Snapshot{LastIncludedIndex: 1}, 1, c.log.entries[1:]
+			c.log.unsaved = 1
+		},
+		"configuration of index 2 is not": func(c *Core) { c.log.entries[1].Members = three[:2] },
+		"an entry that it does not have": func(c *Core) {
+			c.configurations = append(c.configurations, effective{2, three[:2]})
+		},
+		"for server 1's peers": func(c *Core) { c.peers = c.peers[1:] },
+		"differ by 2 voters":   func(c *Core) { c.changes(2, three[:1]) },
+		"changed at 3, and there is": func(c *Core) {
+			c.changes(2, three[:2])
+			c.changes(3, three)
+		},
+		"whose vote is for 3":            func(c *Core) { c.votedFor = 3 },
+		"whose vote is for 0":            func(c *Core) { c.votedFor = 0 },
+		"the leader of term 2 follows 3": func(c *Core) { c.leader = 3 },
+		"has no entry of that term":      func(c *Core) { c.currentTerm = 3 },
 		"entry 1 stands at 2": func(c *Core) {
 			c.log.entries = []Entry{{Index: 1, Term: 1}, {Index: 1, Term: 1}, {Index: 3, Term: 2}}
 		},
@@ -107,6 +139,25 @@ func TestDeltaRefusesWhatNoInputDoes(t *testing.T) {
 		if err := Delta(before, before.Clone()); err != nil {
 			t.Errorf("no change: %v", err)
 		}
+	}
+	compacted := leader3(t)
+	compacted.snapshots.last = &Snapshot{LastIncludedIndex: 1}
+	compacted.log.base, compacted.log.baseTerm, compacted.log.entries = 1, 1, compacted.log.entries[1:]
+	for reason, damage := range map[string]func(*Core){
+		"the log began behind entry 1, with a snapshot of 1; then 0 and 1": func(c *Core) {
+			c.log.base, c.log.entries = 0, leader3(t).log.entries
+		},
+		"the log began behind entry 1, with a snapshot of 1; then 1 and 0": func(c *Core) { c.snapshots.last = nil },
+		"an entry among the first 3":                                       func(c *Core) { c.log.baseTerm, c.log.base, c.log.entries = 9, 2, c.log.entries[1:] },
+	} {
+		after := compacted.Clone()
+		damage(after)
+		if err := Delta(compacted, after); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("error %v, want %q", err, reason)
+		}
+	}
+	if err := Delta(leader3(t), compacted); err != nil {
+		t.Errorf("a log that was compacted: %v", err)
 	}
 	follower := leader3(t)
 	follower.role, follower.leader = Follower, 2

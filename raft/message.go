@@ -24,6 +24,7 @@ type Entry struct {
 	Index   Index
 	Term    Term
 	Command []byte
+	Members Configuration // of an entry that changes the servers, see membership.go; nil in all others
 }
 
 // A Message is an RPC's request or its reply. Every request that Receive accepts is answered by
@@ -36,13 +37,15 @@ type Message struct {
 	Body     Body
 }
 
-// Body is one of RequestVote, RequestVoteReply, AppendEntries and AppendEntriesReply.
+// Body is one of RequestVote, AppendEntries, PreVote (prevote.go), ReadIndex (readindex.go),
+// TimeoutNow (transfer.go), InstallSnapshot (snapshot.go) and their replies.
 type Body interface{ body() }
 
 // RequestVote is a candidate's question (Figure 2). The term and the candidate are the message's.
 type RequestVote struct {
 	LastLogIndex Index
 	LastLogTerm  Term
+	Transfer     bool // the leader has told the candidate to campaign, see transfer.go
 }
 
 // RequestVoteReply answers RequestVote.
@@ -58,6 +61,7 @@ type AppendEntries struct {
 	PrevLogTerm  Term
 	Entries      []Entry
 	LeaderCommit Index
+	Round        uint64 // of heartbeats that confirm the leader's term, see readindex.go
 }
 
 // AppendEntriesReply answers AppendEntries. A success says that the follower's log is the leader's
@@ -66,9 +70,10 @@ type AppendEntriesReply struct {
 	RequestTerm   Term  // echoes the term of the request
 	PrevLogIndex  Index // echoes the request
 	Success       bool
-	MatchIndex    Index // on success: the last index that this request verified and that is durable
-	ConflictTerm  Term  // on refusal: the term of the follower's entry at PrevLogIndex, 0 if none
-	ConflictIndex Index // on refusal: that term's first index, or the one behind the log's last
+	MatchIndex    Index  // on success: the last index that this request verified and that is durable
+	ConflictTerm  Term   // on refusal: the term of the follower's entry at PrevLogIndex, 0 if none
+	ConflictIndex Index  // on refusal: that term's first index, or the one behind the log's last
+	Round         uint64 // echoes the request
 }
 
 func (RequestVote) body()        {}
@@ -93,10 +98,10 @@ func (c *Core) validate(m Message) error {
 	if m.To != c.config.ID {
 		return malformed("it is for server %d, this is %d", m.To, c.config.ID)
 	}
-	if c.peer(m.From) == nil {
-		return malformed("server %d is not one of this server's peers", m.From)
+	if m.From == 0 || m.From == c.config.ID {
+		return malformed("server %d is not another server", m.From)
 	}
-	if m.Term == 0 || m.Term > maxTerm {
+	if m.Term > maxTerm || m.Term == 0 && !beforeElection(m.Body) {
 		return malformed("term %d from server %d; terms go from 1 to 2^62", m.Term, m.From)
 	}
 	switch body := m.Body.(type) {
@@ -104,10 +109,27 @@ func (c *Core) validate(m Message) error {
 		return validatePosition(body.LastLogIndex, body.LastLogTerm, m.Term-1)
 	case AppendEntries:
 		return c.validateAppend(m, body)
+	case PreVote:
+		return validatePosition(body.LastLogIndex, body.LastLogTerm, m.Term)
 	case RequestVoteReply:
 		return c.validateReply(m, body.RequestTerm, body.VoteGranted)
+	case PreVoteReply:
+		return c.validateReply(m, body.RequestTerm, body.VoteGranted)
+	case InstallSnapshot:
+		return c.validateInstall(m, body)
+	case InstallSnapshotReply:
+		return c.validateReply(m, body.RequestTerm, body.Installed)
+	case ReadIndex, TimeoutNow:
+		return nil
+	case TimeoutNowReply:
+		return c.validateReply(m, body.RequestTerm, false)
+	case ReadIndexReply:
+		return c.validateReply(m, body.RequestTerm, body.Success)
 	case AppendEntriesReply:
 		current := c.role == Leader && body.RequestTerm == c.currentTerm
+		if current && body.Round > c.reading.round {
+			return malformed("server %d answers round %d, the last was %d", m.From, body.Round, c.reading.round)
+		}
 		if current && max(body.PrevLogIndex, body.MatchIndex) > c.log.lastIndex() {
 			return malformed("server %d answers for index %d, the log ends at %d",
 				m.From, max(body.PrevLogIndex, body.MatchIndex), c.log.lastIndex())
@@ -126,12 +148,21 @@ func validatePosition(index Index, term, most Term) error {
 }
 
 func (c *Core) validateReply(m Message, requestTerm Term, success bool) error {
-	if requestTerm == 0 || requestTerm > c.currentTerm {
+	if requestTerm == 0 && !beforeElection(m.Body) || requestTerm > c.currentTerm {
 		return malformed("server %d answers a request of term %d, never sent", m.From, requestTerm)
 	}
-	if m.Term < requestTerm || success && m.Term != requestTerm {
+	_, append := m.Body.(AppendEntriesReply)
+	if append && m.Term < requestTerm || success && m.Term != requestTerm {
 		return malformed("server %d in term %d cannot give this answer to a request of term %d",
 			m.From, m.Term, requestTerm)
+	}
+	return nil
+}
+
+// validateLeader checks that no second leader speaks in a term.
+func (c *Core) validateLeader(m Message) error {
+	if m.Term == c.currentTerm && c.leader != 0 && c.leader != m.From {
+		return malformed("server %d claims to lead term %d, which %d leads", m.From, m.Term, c.leader)
 	}
 	return nil
 }
@@ -143,8 +174,8 @@ func (c *Core) validateAppend(m Message, a AppendEntries) error {
 	if err := validatePosition(a.PrevLogIndex, a.PrevLogTerm, m.Term); err != nil {
 		return err
 	}
-	if m.Term == c.currentTerm && c.leader != 0 && c.leader != m.From {
-		return malformed("server %d claims to lead term %d, which %d leads", m.From, m.Term, c.leader)
+	if err := c.validateLeader(m); err != nil {
+		return err
 	}
 	index, term := a.PrevLogIndex, max(a.PrevLogTerm, 1) // no entry has term 0
 	for _, e := range a.Entries {
@@ -153,6 +184,9 @@ func (c *Core) validateAppend(m Message, a AppendEntries) error {
 		}
 		if e.Term < term || e.Term > m.Term {
 			return malformed("entry %d has term %d after %d, sent in term %d", index, e.Term, term, m.Term)
+		}
+		if err := e.Members.check(); e.Members != nil && err != nil {
+			return malformed("entry %d: %v", index, err)
 		}
 		term = e.Term
 	}

@@ -44,15 +44,14 @@ func TestAMalformedMessageIsRefusedAndChangesNothing(t *testing.T) {
 		message raft.Message
 		reason  string
 	}{
-		"for another":     {false, message(2, 3, 9, ask(0, 0)), "for server 3"},
-		"for nobody":      {false, message(2, 0, 9, ask(0, 0)), "for server 0"},
-		"from a stranger": {false, message(4, 1, 9, ask(0, 0)), "server 4 is not"},
-		"from nobody":     {false, message(0, 1, 9, ask(0, 0)), "server 0 is not"},
-		"from itself":     {false, message(1, 1, 9, ask(0, 0)), "server 1 is not"},
-		"term 0":          {false, from2(0, ask(0, 0)), "term 0"},
-		"a term made up":  {false, from2(1<<62+1, ask(0, 0)), "2^62"},
-		"the last term":   {false, from2(math.MaxUint64, ask(0, 0)), "2^62"},
-		"no body":         {false, from2(9, nil), "unknown body"},
+		"for another":    {false, message(2, 3, 9, ask(0, 0)), "for server 3"},
+		"for nobody":     {false, message(2, 0, 9, ask(0, 0)), "for server 0"},
+		"from nobody":    {false, message(0, 1, 9, ask(0, 0)), "server 0 is not"},
+		"from itself":    {false, message(1, 1, 9, ask(0, 0)), "server 1 is not"},
+		"term 0":         {false, from2(0, ask(0, 0)), "term 0"},
+		"a term made up": {false, from2(1<<62+1, ask(0, 0)), "2^62"},
+		"the last term":  {false, from2(math.MaxUint64, ask(0, 0)), "2^62"},
+		"no body":        {false, from2(9, nil), "unknown body"},
 
 		"candidate's log: term without index": {false, from2(9, ask(0, 1)), position},
 		"candidate's log: index without term": {false, from2(9, ask(1, 0)), position},
@@ -78,7 +77,11 @@ func TestAMalformedMessageIsRefusedAndChangesNothing(t *testing.T) {
 		"entries: term falls late": {
 			false, from2(9, behind(3, 2, entry(4, 9), entry(5, 8))), order,
 		},
-		"entries: later term":        {false, from2(9, behind(3, 2, entry(4, 10))), order},
+		"entries: later term": {false, from2(9, behind(3, 2, entry(4, 10))), order},
+		"entries: servers that cannot be": {
+			false, from2(9, behind(3, 2, raft.Entry{Index: 4, Term: 9, Members: raft.Configuration{}})),
+			"no server votes",
+		},
 		"entries: term 0":            {false, from2(9, behind(0, 0, entry(1, 0))), order},
 		"entries: committed others":  {false, from2(9, behind(1, 1, entry(2, 3))), committed},
 		"entries: the first of all":  {false, from2(9, behind(0, 0, entry(1, 9))), committed},
@@ -86,8 +89,8 @@ func TestAMalformedMessageIsRefusedAndChangesNothing(t *testing.T) {
 		"a second leader, elsewhere": {false, message(3, 1, 3, behind(3, 2)), "leads"},
 		"vote: for no term":          {false, from2(3, raft.RequestVoteReply{}), "never sent"},
 		"vote: for a later term":     {false, vote(2, 4, false), "never sent"},
-		"vote: from an earlier term": {
-			false, from2(2, raft.RequestVoteReply{RequestTerm: 3}), "cannot give",
+		"vote: granted in an earlier term": {
+			false, from2(2, raft.RequestVoteReply{RequestTerm: 3, VoteGranted: true}), "cannot give",
 		},
 		"vote: granted in a later one": {
 			true, from2(9, raft.RequestVoteReply{RequestTerm: 4, VoteGranted: true}), "cannot give",

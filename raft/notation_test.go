@@ -147,9 +147,21 @@ func (c *cluster) appends(from, to raft.ServerID) []raft.AppendEntries {
 
 // leads makes server 1, alone with servers that the test plays, the leader of the term after its
 // present one. Its no-op has left and nothing is answered.
-func (c *cluster) leads() {
-	c.t.Helper()
+func (c *cluster) leads() { c.elected() }
+
+// campaigns makes server 1 a candidate, without asking or after all others said that it would win.
+func (c *cluster) campaigns() {
 	c.timeout(1)
+	for id := range raft.ServerID(c.setup.size / 2) {
+		if s := c.status(1); s.Role == raft.PreCandidate {
+			c.receive(preAnswer(id+2, s.Term, s.Term, true))
+		}
+	}
+}
+
+func (c *cluster) elected() {
+	c.t.Helper()
+	c.campaigns()
 	for id := range raft.ServerID(c.setup.size / 2) {
 		c.receive(vote(id+2, c.status(1).Term, true))
 	}

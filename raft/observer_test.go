@@ -3,6 +3,7 @@ package raft_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"ticketing/raft"
 )
@@ -11,12 +12,12 @@ import (
 // servers and across crashes, which no server can see for itself. Its sentences are the paper's,
 // and the names are those of reference/zoo.md.
 type observer struct {
-	size    int
 	leaders map[raft.Term]raft.ServerID
 	votes   map[ballot]raft.ServerID    // whom a server voted for in a term
-	logs    map[raft.Term][]raft.Entry  // the log of each term's leader when it was last seen
+	logs    map[raft.Term]history       // the log of each term's leader when it was last seen
 	said    map[raft.ServerID]raft.Term // the highest term that a server has sent
 	commits []commit                    // commits[0] is about index 1
+	entries []raft.Entry                // of commits
 	met     met
 }
 
@@ -26,6 +27,19 @@ type met struct {
 	replaced         int // logs that lost entries to a conflict
 	lost             int // writes that were under way in a crash, and lost
 	disorder         int // writes that completed before an earlier one
+	transfers        int
+	reads            int // that were answered
+	failedReads      int // that were not
+
+	adds, promotions, removals int // of members, as leaders have begun them
+	leavers                    int // leaders that stepped down as they were no voters any more
+	fallbacks                  int // configurations that were taken back
+	early                      int // changes that were refused because they came too early
+
+	taken           int // snapshots of a server's own
+	chunks          int // parts of snapshots that were sent, but for the first of each
+	installed, kept int // a leader's; and those after which the log went on
+	dropped         int // those before which it held another entry where the snapshot ends
 }
 
 type ballot struct {
@@ -33,35 +47,33 @@ type ballot struct {
 	voter raft.ServerID
 }
 
-// commit is an entry and the term in which it was committed: its leader is the first to know.
+// commit is an entry and the term in which it was committed, and by which servers' majority: its
+// leader is the first to know.
 type commit struct {
 	raft.Entry
 	in raft.Term
+	by raft.Configuration
 }
 
-func newObserver(size int) observer {
+func newObserver() observer {
 	return observer{
-		size:    size,
 		leaders: map[raft.Term]raft.ServerID{},
 		votes:   map[ballot]raft.ServerID{},
-		logs:    map[raft.Term][]raft.Entry{},
+		logs:    map[raft.Term]history{},
 		said:    map[raft.ServerID]raft.Term{},
 	}
 }
 
 func sameEntry(a, b raft.Entry) bool {
-	return a.Index == b.Index && a.Term == b.Term && bytes.Equal(a.Command, b.Command)
-}
-
-// holds says whether a log has this entry.
-func holds(log []raft.Entry, e raft.Entry) bool {
-	return e.Index <= raft.Index(len(log)) && sameEntry(log[e.Index-1], e)
+	return a.Index == b.Index && a.Term == b.Term && bytes.Equal(a.Command, b.Command) &&
+		slices.Equal(a.Members, b.Members)
 }
 
 // observe looks at the cluster after an input to one server.
 func (c *cluster) observe(n *node) error {
 	for _, check := range []func(*node) error{
-		c.observeTerm, c.observeLeader, c.observeLog, c.observeCommit,
+		c.observeTerm, c.observeLeader, c.observeLog, c.observeCommit, c.observeMembers,
+		c.observeSnapshot,
 	} {
 		if err := check(n); err != nil {
 			return err
@@ -84,10 +96,10 @@ func (c *cluster) observeLeader(n *node) error {
 	if s.Role != raft.Leader {
 		return nil
 	}
-	log := logOf(n.core)
+	log := c.history(n.core)
 	o.logs[s.Term] = log
 	for i, done := range o.commits {
-		if done.in < s.Term && !holds(log, done.Entry) {
+		if done.in < s.Term && !log.holds(done.Entry) {
 			return fmt.Errorf("LeaderCompleteness: leads term %d without entry %d of term %d, "+
 				"committed in term %d", s.Term, i+1, done.Term, done.in)
 		}
@@ -102,32 +114,28 @@ func (c *cluster) observeLeader(n *node) error {
 	if n.disk.HardState != (raft.HardState{Term: s.Term, VotedFor: n.id}) {
 		return fmt.Errorf("PersistBeforeSend: leads term %d, saved %+v", s.Term, n.disk.HardState)
 	}
-	votes := 1
-	for ballot, candidate := range o.votes {
-		if ballot.term == s.Term && candidate == n.id && ballot.voter != n.id {
-			votes++
-		}
-	}
-	if votes <= o.size/2 {
-		return fmt.Errorf("LeaderQuorum: leads term %d with %d votes of %d", s.Term, votes, o.size)
+	members, _ := n.core.Members()
+	if votes := o.votesFor(n.id, s.Term); !majority(members, votes) {
+		return fmt.Errorf("LeaderQuorum: leads term %d with votes of %v; servers %v", s.Term, votes, members)
 	}
 	return nil
 }
 
 // LogMatching: two logs that hold an entry with the same index and term are equal up to it.
 func (c *cluster) observeLog(n *node) error {
-	log := logOf(n.core)
+	log := c.history(n.core)
 	for _, other := range c.nodes {
 		if other == n || other.core == nil {
 			continue
 		}
-		theirs := logOf(other.core)
-		i := min(len(log), len(theirs))
-		for i > 0 && log[i-1].Term != theirs[i-1].Term {
+		theirs := c.history(other.core)
+		i := min(log.last(), theirs.last())
+		for i > 0 && log.at(i).Term != theirs.at(i).Term {
 			i--
 		}
-		for ; i > 0; i-- {
-			if !sameEntry(log[i-1], theirs[i-1]) {
+		// Before its first entry a server has a snapshot, of which others know.
+		for least := raft.Index(max(len(log.before), len(theirs.before))); i > least; i-- {
+			if !sameEntry(log.at(i), theirs.at(i)) {
 				return fmt.Errorf("LogMatching: %d differs at %d, not behind", other.id, i)
 			}
 		}
@@ -138,18 +146,24 @@ func (c *cluster) observeLog(n *node) error {
 // StateMachineSafety, before it is applied even: all commit the same entry at an index.
 func (c *cluster) observeCommit(n *node) error {
 	s, o := n.core.Status(), &c.observer
-	for i := raft.Index(1); i <= s.CommitIndex; i++ {
-		e := n.core.Entries(i, i)[0]
+	log := c.history(n.core)
+	for i := raft.Index(len(o.commits)) + 1; i <= raft.Index(len(log.before)); i++ { // blank
+		o.entries, o.commits = append(o.entries, log.at(i)), append(o.commits, commit{Entry: log.at(i)})
+	}
+	for i := raft.Index(len(log.before)) + 1; i <= s.CommitIndex; i++ {
+		e := log.at(i)
 		if int(i) > len(o.commits) {
-			o.commits = append(o.commits, commit{Entry: e, in: s.Term})
+			by, _ := n.core.Members()
+			o.commits = append(o.commits, commit{Entry: e, in: s.Term, by: by})
+			o.entries = append(o.entries, e)
 		}
 		if !sameEntry(o.commits[i-1].Entry, e) {
 			return fmt.Errorf("StateMachineSafety: commits %v at %d, where %v is committed",
 				e, i, o.commits[i-1].Entry)
 		}
 	}
-	for i, e := range n.applied {
-		if !sameEntry(o.commits[i].Entry, e) {
+	for i, e := range n.applied[min(len(n.applied), int(n.core.FirstIndex())-1):] {
+		if i += int(n.core.FirstIndex()) - 1; !sameEntry(o.commits[i].Entry, e) {
 			return fmt.Errorf("StateMachineSafety: applied %v for %v", e, o.commits[i].Entry)
 		}
 	}
@@ -165,15 +179,16 @@ func (c *cluster) observeDisks() error {
 	}
 	o := &c.observer
 	if len(o.commits) > 0 {
-		last, copies := o.commits[len(o.commits)-1].Entry, 0
+		var copies []raft.ServerID
+		last := o.commits[len(o.commits)-1]
 		for _, n := range c.nodes {
-			if holds(n.disk.Entries, last) {
-				copies++
+			if c.diskOf(n).holds(last.Entry) {
+				copies = append(copies, n.id)
 			}
 		}
-		if copies <= o.size/2 {
-			return fmt.Errorf("CommitDurable: entry %d is committed and on %d disks of %d",
-				last.Index, copies, o.size)
+		if !majority(last.by, copies) {
+			return fmt.Errorf("CommitDurable: entry %d is committed and on the disks of %v; servers %v",
+				last.Index, copies, last.by)
 		}
 	}
 	for _, leader := range c.nodes {
@@ -185,9 +200,9 @@ func (c *cluster) observeDisks() error {
 			if match == 0 || f.disk.Term > leader.core.Status().Term {
 				continue
 			}
-			if e := leader.core.Entries(match, match)[0]; !holds(f.disk.Entries, e) {
+			if e := c.history(leader.core).at(match); !c.diskOf(f).holds(e) {
 				return fmt.Errorf("MatchSound: %d counts on entry %d at %d, whose disk has %v",
-					leader.id, match, f.id, terms(f.disk.Entries))
+					leader.id, match, f.id, terms(c.diskOf(f).all()))
 			}
 		}
 	}
@@ -206,33 +221,42 @@ func (c *cluster) observeMessage(n *node, m raft.Message) error {
 	}
 	current := m.Term == n.disk.Term
 	vote, match := raft.ServerID(0), raft.Index(0)
+	switch m.Body.(type) {
+	case raft.AppendEntries, raft.InstallSnapshot:
+		if o.leaders[m.Term] != n.id {
+			return fmt.Errorf("LeaderAuthentic: term %d is led by %d", m.Term, o.leaders[m.Term])
+		}
+	}
 	switch b := m.Body.(type) {
 	case raft.RequestVote:
 		vote = n.id
+	case raft.InstallSnapshot:
+		o.met.chunks += int(min(b.Offset, 1))
 	case raft.RequestVoteReply:
 		if b.VoteGranted {
 			vote = m.To
 		}
-	case raft.AppendEntries:
-		if o.leaders[m.Term] != n.id {
-			return fmt.Errorf("LeaderAuthentic: term %d is led by %d", m.Term, o.leaders[m.Term])
-		}
 	case raft.AppendEntriesReply:
 		if b.Success {
 			match = b.MatchIndex
+		}
+	case raft.InstallSnapshotReply:
+		if b.Installed {
+			match = b.LastIncludedIndex
 		}
 	}
 	if current && vote != 0 && n.disk.VotedFor != vote {
 		return fmt.Errorf("PersistBeforeSend: the disk holds a vote for %d", n.disk.VotedFor)
 	}
 	if current && match > 0 {
-		if n.disk.Entries == nil || match > raft.Index(len(n.disk.Entries)) {
-			return fmt.Errorf("PersistBeforeSend: the disk holds %d entries", len(n.disk.Entries))
+		disk := c.diskOf(n)
+		if match > disk.last() {
+			return fmt.Errorf("PersistBeforeSend: the disk holds %d entries", disk.last())
 		}
-		log := o.logs[m.Term] // unknown if the test plays the leader
-		if log != nil && !sameEntry(log[match-1], n.disk.Entries[match-1]) {
+		log, known := o.logs[m.Term] // unknown if the test plays the leader
+		if known && !disk.holds(log.at(match)) {
 			return fmt.Errorf("MatchSound: entry %d on the disk is of term %d, the leader's of %d",
-				match, n.disk.Entries[match-1].Term, log[match-1].Term)
+				match, disk.at(match).Term, log.at(match).Term)
 		}
 	}
 	return o.vote(m.Term, n.id, vote)

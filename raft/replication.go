@@ -19,7 +19,13 @@ func (c *Core) Propose(command []byte) (Index, Term, error) {
 	if c.role != Leader {
 		return 0, 0, ErrNotLeader
 	}
-	return c.log.append(c.currentTerm, command), c.currentTerm, nil
+	if c.Transferring() != 0 {
+		return 0, 0, ErrTransferring
+	}
+	if c.busy(command) {
+		return 0, 0, ErrBusy
+	}
+	return c.log.append(Entry{Term: c.currentTerm, Command: command}), c.currentTerm, nil
 }
 
 // HeartbeatTimeout is what Tick does when the heartbeat timer runs out: "repeat during idle periods
@@ -48,6 +54,7 @@ func (c *Core) replicate() {
 	last := c.log.lastIndex()
 	for i := range c.peers {
 		p := &c.peers[i]
+		c.install(p) // snapshot.go: where the entry before nextIndex is gone
 		for p.nextIndex <= last && p.open(c.config.Window) {
 			end := min(last, p.nextIndex+Index(c.config.MaxBatch)-1)
 			c.sendAppend(p, c.log.slice(p.nextIndex, end))
@@ -83,18 +90,22 @@ func (p *peer) open(window int) bool {
 func (c *Core) sendAppend(p *peer, entries []Entry) {
 	prev := p.nextIndex - 1
 	prevTerm, _ := c.log.term(prev)
+	if p.sending != nil {
+		prevTerm = p.sending.LastIncludedTerm
+	}
 	c.send(p.id, AppendEntries{
 		PrevLogIndex: prev,
 		PrevLogTerm:  prevTerm,
 		Entries:      entries,
 		LeaderCommit: c.commitIndex,
+		Round:        c.reading.round,
 	})
 	p.sentCommit = c.commitIndex
 }
 
 // receiveAppendEntries is the receiver's part of the AppendEntries RPC.
 func (c *Core) receiveAppendEntries(m Message, a AppendEntries) {
-	reply := AppendEntriesReply{RequestTerm: m.Term, PrevLogIndex: a.PrevLogIndex}
+	reply := AppendEntriesReply{RequestTerm: m.Term, PrevLogIndex: a.PrevLogIndex, Round: a.Round}
 	heartbeat := len(a.Entries) == 0
 	// "Reply false if term < currentTerm": the sender was deposed and learns it from the reply's
 	// term. Nothing else happens, and the election timer runs on.
@@ -103,31 +114,25 @@ func (c *Core) receiveAppendEntries(m Message, a AppendEntries) {
 		c.answerAppend(m, reply, heartbeat)
 		return
 	}
-	// "If AppendEntries RPC received from new leader: convert to follower." The vote for itself
-	// stays.
-	//spec:rule Candidates.3
-	if c.role == Candidate {
-		c.becomeFollower(m.Term)
-	}
-	c.leader = m.From
-	c.resetElectionTimer()
+	c.follow(m.From)
 
 	// "Reply false if log doesn't contain an entry at prevLogIndex whose term matches prevLogTerm":
 	// else there would be a gap, or different entries below equal ones. A heartbeat is checked like
 	// any other.
 	//spec:rule AE.2
-	if t, ok := c.log.term(a.PrevLogIndex); !ok || t != a.PrevLogTerm {
+	if !c.log.matches(a.PrevLogIndex, a.PrevLogTerm) {
 		// The refusal names the conflicting term and its first index, so that the leader can step
 		// over the whole term at once (section 5.3, last paragraphs).
 		//spec:rule Backoff.Hint
 		reply.ConflictIndex = c.log.lastIndex() + 1
-		if ok {
+		if t, ok := c.log.term(a.PrevLogIndex); ok {
 			reply.ConflictTerm, reply.ConflictIndex = t, c.log.firstOf(t)
 		}
 		c.answerAppend(m, reply, heartbeat)
 		return
 	}
 	c.log.store(a.Entries)
+	c.readMembers(c.log.unsaved)
 	verified := a.PrevLogIndex + Index(len(a.Entries))
 	// "If leaderCommit > commitIndex, set commitIndex = min(leaderCommit, index of last new
 	// entry)". What lies behind the last entry of this very message may be a leftover of another
@@ -140,6 +145,18 @@ func (c *Core) receiveAppendEntries(m Message, a AppendEntries) {
 		reply.MatchIndex = min(verified, c.durable())
 	}
 	c.answerAppend(m, reply, heartbeat)
+}
+
+// follow takes the sender of a message for the leader of this term. "If AppendEntries RPC received
+// from new leader: convert to follower." The vote for itself stays.
+//
+//spec:rule Candidates.3
+func (c *Core) follow(leader ServerID) {
+	if c.role != Follower {
+		c.becomeFollower(c.currentTerm)
+	}
+	c.leader, c.contact = leader, c.now
+	c.resetElectionTimer()
 }
 
 func (c *Core) answerAppend(request Message, reply AppendEntriesReply, heartbeat bool) {
@@ -161,6 +178,7 @@ func (c *Core) receiveAppendEntriesReply(m Message, r AppendEntriesReply) {
 		return
 	}
 	p := c.peer(m.From)
+	p.heard, p.round = c.now, max(p.round, r.Round)
 	if !r.Success {
 		c.backOff(p, r)
 		return
@@ -176,7 +194,7 @@ func (c *Core) receiveAppendEntriesReply(m Message, r AppendEntriesReply) {
 	}
 	p.inflight = append(p.inflight[:0], p.inflight[n:]...)
 	if p.probing && max(r.PrevLogIndex, r.MatchIndex)+1 >= p.nextIndex {
-		p.probing, p.probed = false, false
+		p.probing, p.probed, p.sending = false, false, nil
 	}
 	c.advanceCommit()
 }
@@ -189,7 +207,7 @@ func (c *Core) receiveAppendEntriesReply(m Message, r AppendEntriesReply) {
 //
 //spec:rule Leaders.3b
 func (c *Core) backOff(p *peer, r AppendEntriesReply) {
-	if r.PrevLogIndex <= p.matchIndex || p.probing && r.PrevLogIndex+1 != p.nextIndex {
+	if p.sending != nil || r.PrevLogIndex <= p.matchIndex || p.probing && r.PrevLogIndex+1 != p.nextIndex {
 		return
 	}
 	next := r.ConflictIndex
@@ -212,40 +230,8 @@ func (c *Core) backOff(p *peer, r AppendEntriesReply) {
 //
 //spec:rule Leaders.4
 func (c *Core) advanceCommit() {
-	n := c.majorityIndex()
+	n := reached(c, c.durable(), func(p *peer) Index { return p.matchIndex })
 	if t, _ := c.log.term(n); n > c.commitIndex && t == c.currentTerm {
 		c.commitIndex = n
 	}
-}
-
-// majorityIndex is the last index that a majority has on its disks: of all match indexes, this
-// server's own among them, the one that as many reach as make a quorum. There are few servers;
-// counting anew each time cannot go stale.
-func (c *Core) majorityIndex() Index {
-	best := Index(0)
-	for i := -1; i < len(c.peers); i++ {
-		if n := c.match(i); n > best && c.copies(n) >= c.quorum() {
-			best = n
-		}
-	}
-	return best
-}
-
-// match is the last index known to be durable at a peer, or with -1 here.
-func (c *Core) match(peer int) Index {
-	if peer < 0 {
-		return c.durable()
-	}
-	return c.peers[peer].matchIndex
-}
-
-// copies counts the servers that have the log durably up to n.
-func (c *Core) copies(n Index) int {
-	copies := 0
-	for i := -1; i < len(c.peers); i++ {
-		if c.match(i) >= n {
-			copies++
-		}
-	}
-	return copies
 }

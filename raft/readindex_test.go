@@ -1,0 +1,215 @@
+package raft_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"ticketing/raft"
+)
+
+// asks lets a server read, and fails the test if it cannot.
+func (c *cluster) asks(id raft.ServerID, read uint64) {
+	c.t.Helper()
+	c.note("%d reads as %d", id, read)
+	c.input(c.node(id), func(core *raft.Core) {
+		if err := core.Read(read); err != nil {
+			c.fatal("server %d: read: %v", id, err)
+		}
+	})
+}
+
+// reads are the answers that a server has got since the last call.
+func (c *cluster) reads(id raft.ServerID) []raft.ReadState {
+	n := c.node(id)
+	reads := n.reads
+	n.reads = nil
+	return reads
+}
+
+// beat answers server 1's round of heartbeats for another server, which has nothing of its log.
+func beat(from raft.ServerID, term raft.Term, round uint64) raft.Message {
+	return message(from, 1, term, raft.AppendEntriesReply{RequestTerm: term, ConflictIndex: 1, Round: round})
+}
+
+// rounds are the rounds of the heartbeats that server 1 has sent to 2 since the last outbox.
+func (c *cluster) rounds() (rounds []uint64) {
+	for _, a := range c.appends(1, 2) {
+		if len(a.Entries) == 0 {
+			rounds = append(rounds, a.Round)
+		}
+	}
+	c.outbox(1)
+	return rounds
+}
+
+// Q05. A read is answered when a majority has answered a round that began after it came; what one
+// follower of four says is not enough, and neither is what it says twice.
+//
+//spec:test Read.Index
+func TestAReadWaitsForARoundThatAMajorityAnswers(t *testing.T) {
+	for size, needed := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 5: 2} {
+		c := alone(t, size, state(1, 0))
+		c.leads()
+		for id := raft.ServerID(2); int(id) <= size; id++ {
+			c.receive(success(id, 2, 0, 1))
+		}
+		c.outbox(1)
+		c.asks(1, 7)
+		for i := range needed {
+			same(t, "answers before a majority's", 0, len(c.reads(1)))
+			c.receive(beat(raft.ServerID(i+2), 2, 1))
+			c.receive(beat(raft.ServerID(i+2), 2, 1))
+		}
+		same(t, "answers", []raft.ReadState{{ID: 7, OK: true, Index: 1}}, c.reads(1))
+	}
+}
+
+// B32 (etcd#20418): the answer to an earlier round says nothing about a later question.
+//
+//spec:test Read.Index
+func TestAnAnswerToAnEarlierRoundConfirmsNoLaterRead(t *testing.T) {
+	c := alone(t, 3, state(1, 0))
+	c.leads()
+	c.receive(success(2, 2, 0, 1))
+	c.rounds()
+	c.asks(1, 1)
+	same(t, "rounds", []uint64{1}, c.rounds())
+	c.receive(beat(2, 2, 1))
+	same(t, "answers", 1, len(c.reads(1)))
+	c.asks(1, 2)
+	same(t, "rounds", []uint64{2}, c.rounds())
+	c.receive(beat(3, 2, 1)) // late
+	c.receive(beat(2, 2, 1)) // a copy
+	c.receive(success(2, 2, 0, 1))
+	same(t, "answers", 0, len(c.reads(1)))
+	c.receive(beat(3, 2, 2))
+	same(t, "answers", []raft.ReadState{{ID: 2, OK: true, Index: 1}}, c.reads(1))
+}
+
+// Reads that come while a round is under way share the next one.
+//
+//spec:test Read.Index
+func TestManyReadsShareARound(t *testing.T) {
+	c := alone(t, 3, state(1, 0))
+	c.leads()
+	c.receive(success(2, 2, 0, 1))
+	c.rounds()
+	for id := range uint64(100) {
+		c.asks(1, id+1)
+	}
+	same(t, "rounds", []uint64{1}, c.rounds())
+	c.receive(beat(2, 2, 1))
+	same(t, "answers", 1, len(c.reads(1)))
+	same(t, "rounds", []uint64{2}, c.rounds())
+	c.receive(beat(3, 2, 2))
+	same(t, "answers", 99, len(c.reads(1)))
+}
+
+// Q01, B34 (etcd#7331): what its predecessor had committed may look uncommitted to a new leader, so
+// it answers nothing before an entry of its own term is committed.
+//
+//spec:test Read.OwnTerm
+func TestANewLeaderAnswersNoReadBeforeItsOwnEntryIsCommitted(t *testing.T) {
+	c := alone(t, 3, state(1, 0, 1, 1))
+	c.leads()
+	c.asks(1, 7)
+	c.receive(success(2, 2, 2, 2)) // the old entries, which it does not know to be committed
+	c.receive(beat(2, 2, 0))
+	c.receive(beat(3, 2, 0))
+	same(t, "answers", 0, len(c.reads(1)))
+	c.receive(success(2, 2, 2, 3))
+	c.receive(beat(2, 2, 1))
+	same(t, "answers", []raft.ReadState{{ID: 7, OK: true, Index: 3}}, c.reads(1))
+}
+
+// Q05: a leader that hears of a later term has not led when the answers came.
+//
+//spec:test Read.Index
+func TestALeaderThatIsDeposedFailsItsReads(t *testing.T) {
+	c := alone(t, 5, state(1, 0))
+	c.leads()
+	c.receive(success(2, 2, 0, 1))
+	c.receive(success(3, 2, 0, 1))
+	c.asks(1, 7)
+	c.receive(beat(2, 2, 1))
+	c.receive(message(3, 1, 5, raft.AppendEntriesReply{RequestTerm: 2, Round: 1}))
+	same(t, "answers", []raft.ReadState{{ID: 7}}, c.reads(1))
+	if err := c.core(1).Read(8); !errors.Is(err, raft.ErrNotLeader) {
+		t.Errorf("a server without a leader takes a read: %v", err)
+	}
+}
+
+// A leader that nobody answers does not keep those who ask for ever, with CheckQuorum or without.
+//
+//spec:test Read.Index
+func TestAReadThatCannotBeConfirmedFailsAfterAnElectionTimeout(t *testing.T) {
+	for _, start := range []func(testing.TB, int, raft.Durable) *cluster{alone, careful} {
+		c := start(t, 3, state(1, 0))
+		c.leads()
+		c.receive(success(2, 2, 0, 1))
+		c.asks(1, 7)
+		c.passes(electionTimeout - 1)
+		same(t, "answers", 0, len(c.reads(1)))
+		c.passes(2 * electionTimeout)
+		same(t, "answers", []raft.ReadState{{ID: 7}}, c.reads(1))
+	}
+}
+
+// Q02: a follower asks its leader, and hears of an index that is at least what was committed then.
+//
+//spec:test Read.Index
+func TestAFollowerMayRead(t *testing.T) {
+	c := newCluster(t, setup{careful: true})
+	c.elect(2)
+	i := c.propose(2, "x")
+	c.run()
+	c.asks(3, 9)
+	c.run()
+	same(t, "answers", []raft.ReadState{{ID: 9, OK: true, Index: i}}, c.reads(3))
+	same(t, "answers at the leader", 0, len(c.reads(2)))
+	c.isolate(2)
+	c.asks(3, 10)
+	c.run()
+	c.elapse(c.now() + 2*electionTimeout)
+	same(t, "answers, with the leader away", []raft.ReadState{{ID: 10}}, c.reads(3))
+}
+
+// Who does not lead says so: to a follower that believes that it does.
+//
+//spec:test Followers.1
+func TestAReadAtTheWrongServerIsRefused(t *testing.T) {
+	c := alone(t, 3, state(3, 0, 1))
+	c.receive(message(2, 1, 3, raft.ReadIndex{ID: 5}))
+	same(t, "answer", raft.Body(raft.ReadIndexReply{RequestTerm: 3, ID: 5}), c.answer())
+	c.leads()
+	c.outbox(1)
+	c.receive(message(2, 1, 3, raft.ReadIndex{ID: 6})) // of the term before
+	same(t, "answer", raft.Body(raft.ReadIndexReply{RequestTerm: 3, ID: 6}), c.answer())
+}
+
+// A deposed leader that does not know it must not answer: the new leader has committed something
+// since.
+//
+//spec:test Read.Index
+func TestADeposedLeaderAnswersNoRead(t *testing.T) {
+	c := newCluster(t, setup{})
+	c.elect(1)
+	c.isolate(1)
+	c.elect(2)
+	i := c.propose(2, "new")
+	c.run()
+	c.asks(1, 1)
+	c.asks(2, 2)
+	c.run()
+	c.heartbeat(1)
+	c.run()
+	same(t, "answers at the deposed leader", 0, len(c.reads(1)))
+	same(t, "answers at the leader", []raft.ReadState{{ID: 2, OK: true, Index: i}}, c.reads(2))
+	c.heal()
+	c.heartbeat(1)
+	c.run()
+	if got := c.reads(1); !slices.Equal(got, []raft.ReadState{{ID: 1}}) {
+		t.Errorf("answers at the deposed leader: %+v", got)
+	}
+}
