@@ -152,7 +152,7 @@ func TestAFileLargerThanASegmentMayBeIsRefusedBeforeItIsRead(t *testing.T) {
 		t.Skipf("no file of 3 GiB can be made here: %v", err)
 	}
 	if err := refused(t, dir, mine); !strings.Contains(err.Error(), path) ||
-		!strings.Contains(err.Error(), "are more than any segment has") {
+		!strings.Contains(err.Error(), "are more than any file of a log has") {
 		t.Errorf("the error is %v", err)
 	}
 }

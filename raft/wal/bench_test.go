@@ -2,7 +2,9 @@ package wal
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"ticketing/raft"
 )
@@ -97,5 +99,50 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.ReportMetric(float64(entries)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 		})
+	}
+}
+
+// What a snapshot of 100 MB costs, and what it costs the Saves that go on beside it: their median
+// and their 99th percentile, with it and without.
+func BenchmarkSaveSnapshot(b *testing.B) {
+	const size = 100 << 20
+	l, _, err := Open(b.TempDir(), Options{Cluster: 1, Server: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	b.SetBytes(size)
+	s, seq := snapshotOf(1, 1, size), uint64(0)
+	save := func(times []time.Duration) []time.Duration {
+		seq++
+		before := time.Now()
+		if err := l.Save(batch(seq, raft.Index(seq), 1)); err != nil {
+			b.Fatal(err)
+		}
+		return append(times, time.Since(before))
+	}
+	var alone, beside []time.Duration
+	for range 500 {
+		alone = save(alone)
+	}
+	for b.Loop() {
+		s.LastIncludedIndex++
+		done := make(chan error)
+		go func() { done <- l.SaveSnapshot(s) }()
+		for going := true; going; {
+			select {
+			case err := <-done:
+				if going = false; err != nil {
+					b.Fatal(err)
+				}
+			default:
+				beside = save(beside)
+			}
+		}
+	}
+	for name, times := range map[string][]time.Duration{"alone": alone, "beside": beside} {
+		slices.Sort(times)
+		b.ReportMetric(float64(times[len(times)/2].Microseconds()), name+"-p50-µs")
+		b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), name+"-p99-µs")
 	}
 }

@@ -14,6 +14,7 @@ type directory interface {
 	Names() ([]string, error)
 	Read(name string) ([]byte, error)
 	Open(name string, create bool) (file, error) // create: a new file; the name must be free
+	Rename(from, to string) error                // in place of a file named to, if there is one
 	Remove(name string) error
 	Sync() error
 }
@@ -50,7 +51,7 @@ func (d osDir) Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if most := int64(headerSize + 2*maxRecord); info.Size() > most {
-		return nil, fmt.Errorf("%s: %d bytes are more than any segment has (%d)",
+		return nil, fmt.Errorf("%s: %d bytes are more than any file of a log has (%d)",
 			path, info.Size(), most)
 	}
 	return os.ReadFile(path)
@@ -66,6 +67,10 @@ func (d osDir) Open(name string, create bool) (file, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+func (d osDir) Rename(from, to string) error {
+	return os.Rename(filepath.Join(string(d), from), filepath.Join(string(d), to))
 }
 
 func (d osDir) Remove(name string) error { return os.Remove(filepath.Join(string(d), name)) }

@@ -23,6 +23,8 @@ type fakeDisk struct {
 	pending      []change // to files, not synced, oldest first
 	failing      int      // the operation, counted from now on, that fails; 0 for none
 	how          storetest.Failure
+	dead         bool     // since that failed, all do
+	between      func()   // what happens before an operation, if not nil
 	operations   int      // that changed something, since the beginning
 	written      []change // everything that was written
 }
@@ -48,10 +50,14 @@ func newFakeDisk() *fakeDisk {
 
 // operation counts one, and says whether to do it and what to return. With storetest.After, both.
 func (d *fakeDisk) operation() (do bool, err error) {
+	if d.between != nil {
+		d.between()
+	}
 	d.operations++
 	d.failing--
+	d.dead = d.dead || d.failing == 0 && d.how == storetest.Dead
 	switch {
-	case d.failing != 0:
+	case d.failing != 0 && !d.dead:
 		return true, nil
 	case d.how == storetest.Full:
 		return false, fmt.Errorf("%w: %w", errFault, syscall.ENOSPC)
@@ -84,6 +90,18 @@ func (d *fakeDisk) Open(name string, create bool) (file, error) {
 		}
 	}
 	return &fakeHandle{d, f, false}, nil
+}
+
+func (d *fakeDisk) Rename(from, to string) error {
+	if d.seen[from] == nil {
+		return fs.ErrNotExist
+	}
+	do, err := d.operation()
+	if do {
+		d.seen[to] = d.seen[from]
+		delete(d.seen, from)
+	}
+	return err
 }
 
 func (d *fakeDisk) Remove(name string) error {
@@ -123,7 +141,7 @@ func (h *fakeHandle) WriteAt(b []byte, at int64) (int, error) {
 	}
 	do, err := h.disk.operation()
 	switch {
-	case !do && h.disk.how == storetest.Before:
+	case !do && (h.disk.how == storetest.Before || h.disk.dead && h.disk.failing < 0):
 		b = nil
 	case !do:
 		b = b[:len(b)/2]
@@ -235,7 +253,7 @@ func (d *fakeDisk) Crash(choose func(storetest.Unsynced) storetest.Survivors) {
 	for name, f := range d.synced {
 		d.synced[name] = &fakeFile{name: name, seen: f.synced, synced: f.synced}
 	}
-	d.seen, d.pending, d.failing = maps.Clone(d.synced), nil, 0
+	d.seen, d.pending, d.failing, d.dead = maps.Clone(d.synced), nil, 0, false
 }
 
 // keepPrefix keeps the first bytes written, and the names that were there by then.
@@ -285,7 +303,9 @@ func (d *fakeDisk) keepSectors(list []place, s storetest.Survivors) {
 	}
 }
 
-func (d *fakeDisk) Fail(nth int, how storetest.Failure) { d.failing, d.how = nth, how }
+func (d *fakeDisk) Fail(nth int, how storetest.Failure) {
+	d.failing, d.how, d.dead = nth, how, false
+}
 
 // logDisk is a fakeDisk with a Log on it, as storetest wants it.
 type logDisk struct {

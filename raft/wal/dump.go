@@ -16,8 +16,9 @@ import (
 //
 // Entries that a later record has replaced are printed as well. FILE is the number in a file's
 // name, SYNCED what was known to be synced in the file when the record was written. A record is a
-// line: the entry that it holds, or a change of term or vote, or the mark that it is. One that
-// holds more has a line for each. The last line says what Open would do.
+// line: the entry that it holds, or a change of term or vote, or the mark that it is, or the marker
+// of a snapshot. One that holds more has a line for each. The snapshots' files come last, with snap
+// for FILE, and a line says what Open would do.
 func Dump(dir string, w io.Writer) error {
 	if err := dump(osDir(dir), w); err != nil {
 		return fmt.Errorf("wal: dumping %s: %w", dir, err)
@@ -51,6 +52,9 @@ func dump(dir directory, w io.Writer) error {
 			p.segment(name, data)
 		}
 	}
+	if err := p.snapshots(dir); err != nil {
+		return err
+	}
 	p.line("%s", p.verdict(dir))
 	return p.err
 }
@@ -73,10 +77,17 @@ func (p *printer) line(format string, args ...any) {
 
 // row prints a line of the table. What does not apply is "".
 func (p *printer) row(at int64, synced, crc, kind, index, term, text string) {
-	file := "?"
-	if p.number > 0 {
-		file = strconv.FormatUint(p.number, 10)
+	p.rowOf(p.file(), at, synced, crc, kind, index, term, text)
+}
+
+func (p *printer) file() string {
+	if p.number == 0 {
+		return "?"
 	}
+	return strconv.FormatUint(p.number, 10)
+}
+
+func (p *printer) rowOf(file string, at int64, synced, crc, kind, index, term, text string) {
 	p.line("%-5s %10d %10s  %-3s  %-7s %10s %7s  %s",
 		file, at, synced, crc, kind, index, term, text)
 }
@@ -131,24 +142,50 @@ func (p *printer) record(at int64, r record) {
 		p.row(at, strconv.FormatInt(r.synced, 10), "ok", kind, number,
 			strconv.FormatUint(uint64(term), 10), text)
 	}
-	w, err := decode(r.body)
+	w, err := decode(r.kind, r.body)
 	switch {
-	case r.kind != kindWrite:
+	case r.kind > kindMembers:
 		row("unknown", 0, 0, fmt.Sprintf("%d bytes of kind %d, which a newer program wrote",
 			r.length, r.kind))
 		return
 	case err != nil:
 		row("odd", 0, 0, err.Error())
 		return
+	}
+	if s := w.Snapshot; s != nil {
+		row("marker", s.LastIncludedIndex, s.LastIncludedTerm,
+			fmt.Sprintf("snapshot; needed from file %d on", w.begin))
+	}
+	switch {
 	case w.HardState != p.hard:
 		row("state", 0, w.Term, fmt.Sprintf("vote %d", w.VotedFor))
-	case len(w.Entries) == 0:
+	case w.Snapshot == nil && len(w.Entries) == 0:
 		row("mark", 0, w.Term, fmt.Sprintf("vote %d", w.VotedFor))
 	}
 	p.hard = w.HardState
 	for _, e := range w.Entries {
-		row("entry", e.Index, e.Term, shown(e.Command))
+		row("entry", e.Index, e.Term, shownEntry(e))
 	}
+}
+
+// shownEntry is an entry's command, or the servers that it names: number, address, and whether it
+// only learns.
+func shownEntry(e raft.Entry) string {
+	if !changesMembers(e) {
+		return shown(e.Command)
+	}
+	list := make([]string, len(e.Members))
+	for i, m := range e.Members {
+		list[i] = strings.TrimSpace(fmt.Sprintf("%d %s", m.ID, m.Address))
+		if !m.Voter {
+			list[i] += " (learner)"
+		}
+	}
+	text := "members: " + strings.Join(list, ", ")
+	if len(e.Command) > 0 {
+		text += "; " + shown(e.Command)
+	}
+	return text
 }
 
 // shown is a command on one line: as it is, if it is text, and else quoted.
@@ -182,6 +219,10 @@ func (p *printer) verdict(dir directory) string {
 	if r := s.recovered; r.File != "" {
 		dropped = fmt.Sprintf(", and drop %d bytes of %s from offset %d on", r.Bytes, r.File, r.Offset)
 	}
-	return fmt.Sprintf("Open would return %d entries, term %d, vote %d%s.",
-		s.last(), s.durable.Term, s.durable.VotedFor, dropped)
+	snapshot := ""
+	if s := s.durable.Snapshot; s != nil {
+		snapshot = fmt.Sprintf("a snapshot up to entry %d and ", s.LastIncludedIndex)
+	}
+	return fmt.Sprintf("Open would return %s%d entries, term %d, vote %d%s.", snapshot,
+		len(s.durable.Entries), s.durable.Term, s.durable.VotedFor, dropped)
 }

@@ -69,7 +69,7 @@ Open would refuse: `+(&DamageError{segmentName(1), 152,
 
 func TestDumpPrintsALogThatOpenWouldRefuseForOtherReasons(t *testing.T) {
 	whole := segmentOf(first(), writeOf(1, 1, 1))
-	strange := ofKind(1, whole)
+	strange := ofKind(9, whole)
 	senseless := framed(appendRecord(nil, 1, 0, 0, writeOf(1, 1, 1))[headSize : headSize+bodySize+8])
 	third := segmentOf(header{version, 7, 1, 3, 0}, writeOf(1, 1, 2))
 	hole := segmentOf(first(), writeOf(1, 1, 1), writeOf(2, 1, 2), writeOf(3, 1, 3))
@@ -83,7 +83,7 @@ func TestDumpPrintsALogThatOpenWouldRefuseForOtherReasons(t *testing.T) {
 		want []string
 	}{
 		"a kind of record from the future": {onDisk(strange), []string{
-			"1             48          0  ok   unknown                  0  56 bytes of kind 1",
+			"1             48          0  ok   unknown                  0  56 bytes of kind 9",
 			"Open would refuse: " + segmentName(1) + ", offset 48: this program does not know"}},
 		"a record without sense": {onDisk(senseless), []string{
 			"  ok   odd                      0  the record cannot hold the 1 entries", "Open would refuse: "}},
@@ -191,4 +191,44 @@ func TestDumpSaysWhenItCannot(t *testing.T) {
 	if err := Dump(nowhere, &strings.Builder{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+func TestDumpPrintsSnapshotsTheirMarkersAndTheServers(t *testing.T) {
+	dir := t.TempDir()
+	s := snapshotOf(2, 1, 300)
+	change := writeOf(3, 1, 4, 5)
+	change.Entries[0].Members, change.Entries[0].Command = s.Members, nil
+	change.Entries[1].Members = raft.Configuration{{ID: 1, Voter: true}}
+	l := filled(t, dir, writeOf(1, 1, 1, 2, 3))
+	saved(t, l, s, markerOf(2, s), change)
+	saved(t, l, snapshotOf(3, 1, 300))
+	closed(t, l)
+	part := filepath.Join(dir, snapshotName(position{4, 1})+partSuffix)
+	if err := os.WriteFile(part, make([]byte, 70), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second := filepath.Join(dir, snapshotName(position{3, 1}))
+	data, err := os.ReadFile(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[100] ^= 1
+	if err := os.WriteFile(second, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dumped(t, dir, heading+`1              0             ok   header                      00000000000000000001.wal, 168 bytes, version 1, cluster 7, server 1
+1             48          0  ok   state                    1  vote 2
+1             48          0  ok   entry            1       1  command 1
+1             48          0  ok   entry            2       1  command 2
+1             48          0  ok   entry            3       1  command 3
+2              0             ok   header                      00000000000000000002.wal, 352 bytes, version 1, cluster 7, server 1
+2             48          0  ok   marker           2       1  snapshot; needed from file 1 on
+2            128        128  ok   entry            4       1  members: 1 one:7001, 2, 3 three:7001 (learner)
+2            128        128  ok   entry            5       1  members: 1; command 5
+2            296        296  ok   mark                     1  vote 2
+snap           0             ok   file             2       1  00000000000000000002-00000000000000000001.snapshot, 429 bytes, 3 members, 300 bytes of data
+snap          64             BAD  damaged          3       1  00000000000000000003-00000000000000000001.snapshot: the block's checksum is wrong
+snap           0                  part             4       1  00000000000000000004-00000000000000000001.snapshot.part, 70 bytes, being written or left by a crash
+Open would return a snapshot up to entry 2 and 3 entries, term 1, vote 2.
+`)
 }

@@ -3,9 +3,8 @@ package wal
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"ticketing/raft"
 )
@@ -24,20 +23,21 @@ const (
 
 	headerSize = 48
 	headSize   = 24
-	bodySize   = 32 // of a body without entries
-	entrySize  = 12 // of an entry without its command
 	unit       = 8
 
 	// maxRecord bounds a record and a segment's planned size, and so what Open reads at once.
 	maxRecord = 1 << 30
 )
 
-// A kind says what a record's body is. This program writes one kind. The number 1 is set aside for
-// a snapshot's marker, the last index and term that a snapshot stands for; whoever adds it needs no
-// new version, since a program that does not know a kind refuses the log and does not skip it.
+// A kind says what a record's body is. A program that does not know one refuses the log and does
+// not skip it, so a new kind needs no new version, and a log without it stays readable for all.
 type kind uint32
 
-const kindWrite kind = 0
+const (
+	kindWrite   kind = 0 // a write
+	kindMarker  kind = 1 // a write with a snapshot, behind which the log begins
+	kindMembers kind = 2 // a write, some entry of which changes the servers
+)
 
 // checksum is CRC32C, for which processors have an instruction.
 func checksum(parts ...[]byte) (sum uint32) {
@@ -96,42 +96,40 @@ func headChecksum(segment uint64, at int64, head []byte) uint32 {
 	return checksum(place, head[:20])
 }
 
-// appendRecord appends a write as a record that begins at the given offset of a segment.
+// appendRecord appends a write without a snapshot as a record that begins at the given offset of a
+// segment.
 func appendRecord(buf []byte, segment uint64, at, synced int64, w raft.Write) []byte {
+	start, k := len(buf), kindWrite
+	if slices.ContainsFunc(w.Entries, changesMembers) {
+		k = kindMembers
+	}
+	buf = appendWrite(append(buf, make([]byte, headSize)...), w)
+	return seal(buf, start, k, segment, at, synced)
+}
+
+// appendMarker appends a write with a snapshot, as the first record of a segment. Begin is the
+// number of the first segment that is still needed.
+func appendMarker(buf []byte, segment, begin uint64, w raft.Write) []byte {
 	start := len(buf)
 	buf = append(buf, make([]byte, headSize)...)
-	var first raft.Index
-	if len(w.Entries) > 0 {
-		first = w.Entries[0].Index
-	}
-	buf = binary.LittleEndian.AppendUint64(buf, uint64(w.Term))
-	buf = binary.LittleEndian.AppendUint64(buf, uint64(w.VotedFor))
-	buf = binary.LittleEndian.AppendUint64(buf, uint64(first))
-	buf = binary.LittleEndian.AppendUint64(buf, uint64(len(w.Entries)))
-	for _, e := range w.Entries {
-		buf = binary.LittleEndian.AppendUint64(buf, uint64(e.Term))
-		buf = binary.LittleEndian.AppendUint32(buf, uint32(len(e.Command)))
-		buf = append(buf, e.Command...)
-	}
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(w.Snapshot.LastIncludedIndex))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(w.Snapshot.LastIncludedTerm))
+	buf = binary.LittleEndian.AppendUint64(buf, begin)
+	return seal(appendWrite(buf, w), start, kindMarker, segment, headerSize, 0)
+}
+
+// seal fills in the head of the record that begins at start and has its body behind.
+func seal(buf []byte, start int, k kind, segment uint64, at, synced int64) []byte {
 	for (len(buf)-start)%unit != 0 {
 		buf = append(buf, 0)
 	}
 	head, body := buf[start:start+headSize], buf[start+headSize:]
 	binary.LittleEndian.PutUint64(head, uint64(synced))
 	binary.LittleEndian.PutUint32(head[8:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(head[12:], uint32(kindWrite))
+	binary.LittleEndian.PutUint32(head[12:], uint32(k))
 	binary.LittleEndian.PutUint32(head[16:], checksum(body))
 	binary.LittleEndian.PutUint32(head[20:], headChecksum(segment, at, head))
 	return buf
-}
-
-// recordSize is the length of a write's record.
-func recordSize(w raft.Write) int64 {
-	n := int64(headSize + bodySize)
-	for _, e := range w.Entries {
-		n += entrySize + int64(len(e.Command))
-	}
-	return (n + unit - 1) / unit * unit
 }
 
 // readHead reports whether a head stands at this offset of a segment.
@@ -164,42 +162,4 @@ func readRecord(segment uint64, data []byte, at int64) (r record, problem string
 		return r, "the record's checksum is wrong"
 	}
 	return r, ""
-}
-
-// decode turns a body into a write. As its checksum was right, an error means that whoever wrote it
-// was wrong. The commands are parts of the body.
-func decode(body []byte) (w raft.Write, err error) {
-	number := func(at int) uint64 { return binary.LittleEndian.Uint64(body[at:]) }
-	if len(body) < bodySize {
-		return w, errors.New("the record is too short")
-	}
-	w.Term, w.VotedFor = raft.Term(number(0)), raft.ServerID(number(8))
-	first, count := raft.Index(number(16)), number(24)
-	rest := body[bodySize:]
-	if count > uint64(len(rest)/entrySize) {
-		return w, fmt.Errorf("the record cannot hold the %d entries that it names", count)
-	}
-	if count > 0 {
-		w.Entries = make([]raft.Entry, count)
-	}
-	for i := range w.Entries {
-		if len(rest) < entrySize {
-			return w, fmt.Errorf("entry %d of %d goes on behind the record's end", i+1, count)
-		}
-		e := &w.Entries[i]
-		e.Index, e.Term = first+raft.Index(i), raft.Term(binary.LittleEndian.Uint64(rest))
-		size := uint64(binary.LittleEndian.Uint32(rest[8:]))
-		rest = rest[entrySize:]
-		if size > uint64(len(rest)) {
-			return w, fmt.Errorf("entry %d of %d goes on behind the record's end", i+1, count)
-		}
-		if size > 0 { // a no-op's command is nil, not empty
-			e.Command = rest[:size:size]
-		}
-		rest = rest[size:]
-	}
-	if len(rest) >= unit {
-		return w, fmt.Errorf("%d bytes stand behind the last entry", len(rest))
-	}
-	return w, nil
 }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"maps"
@@ -8,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"ticketing/raft"
 )
@@ -31,6 +34,17 @@ func ofKind(k kind, segment []byte) []byte {
 	binary.LittleEndian.PutUint32(head[12:], uint32(k))
 	binary.LittleEndian.PutUint32(head[20:], headChecksum(1, headerSize, head))
 	return data
+}
+
+// withFile returns a disk on paper with a segment, and a snapshot up to entry 2 of term 1.
+func withFile(segment []byte) *fakeDisk {
+	d, f := onDisk(segment), &fakeFile{}
+	h := &fakeHandle{newFakeDisk(), f, false}
+	if err := writeBlocks(h, mine, snapshotOf(2, 1, 50)); err != nil {
+		panic(err)
+	}
+	put(d, snapshotName(position{2, 1}), f.seen)
+	return d
 }
 
 // seeds are segments of each kind of record and of damage, by what load makes of them.
@@ -58,6 +72,18 @@ func seeds() (loaded, refused map[string][]byte) {
 	empty = append(empty, make([]byte, headSize-unit)...) // a head of zeros, and its checksum
 	none := headChecksum(1, headerSize, empty[headerSize:])
 	binary.LittleEndian.PutUint32(empty[headerSize+20:], none)
+	change := writeOf(1, 1, 1, 2, 3)
+	change.Entries[1].Members = snapshotOf(2, 1, 0).Members
+	cutMembers := appendWrite(nil, change)
+	cutMembers = cutMembers[:len(cutMembers)-8]
+	lost := markerOf(1, snapshotOf(3, 1, 50))
+	marker := func(begin uint64, indexes ...raft.Index) []byte {
+		w := markerOf(1, snapshotOf(2, 1, 50), indexes...)
+		return appendMarker(appendHeader(nil, first()), 1, begin, w)
+	}
+	late, at := append(slices.Clone(one), make([]byte, headSize)...), len(one)
+	late = append(late, marker(1)[headerSize+headSize:]...)
+	late = seal(late, at, kindMarker, 1, int64(at), int64(at))
 	count := appendRecord(nil, 1, 0, 0, writeOf(1, 1, 1))[headSize:]
 	binary.LittleEndian.PutUint64(count[24:], 1<<60)
 	return map[string][]byte{
@@ -68,6 +94,9 @@ func seeds() (loaded, refused map[string][]byte) {
 			"a vote":                       segmentOf(first(), vote),
 			"a vote and a mark":            segmentOf(first(), vote, vote),
 			"a no-op":                      segmentOf(first(), noop),
+			"a change of the servers":      segmentOf(first(), change),
+			"a snapshot's marker":          marker(1),
+			"a marker with entries":        marker(1, 3, 4),
 			"a header alone":               one[:headerSize],
 			"half of a header":             one[:headerSize/2],
 			"a torn head":                  whole[:len(one)+headSize/2],
@@ -77,7 +106,13 @@ func seeds() (loaded, refused map[string][]byte) {
 			"a length of 2^32-1, unproven": long,
 			"a length of 1 GiB, proven":    longer,
 		}, map[string][]byte{
-			"a snapshot's marker":         ofKind(1, one),
+			"a marker too short for one":  ofKind(kindMarker, segmentOf(first(), raft.Write{})),
+			"a marker, then a gap":        marker(1, 4),
+			"a marker of what comes":      marker(2),
+			"a marker behind a record":    late,
+			"a marker without its file":   appendMarker(appendHeader(nil, first()), 1, 1, lost),
+			"members cut":                 ofKind(kindMembers, framed(cutMembers)),
+			"the next kind":               ofKind(kindMembers+1, one),
 			"a kind from the far future":  ofKind(math.MaxUint32, one),
 			"the version before":          segmentOf(old, writeOf(1, 1, 1)),
 			"the version after":           segmentOf(next, writeOf(1, 1, 1)),
@@ -95,12 +130,12 @@ func seeds() (loaded, refused map[string][]byte) {
 func TestTheSeedsOfTheFuzzerMeetEachBranch(t *testing.T) {
 	loaded, refused := seeds()
 	for name, data := range loaded {
-		if _, err := load(onDisk(data), mine); err != nil {
+		if _, err := load(withFile(data), mine); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, data := range refused {
-		if _, err := load(onDisk(data), mine); err == nil {
+		if _, err := load(withFile(data), mine); err == nil {
 			t.Errorf("%s: loaded", name)
 		}
 	}
@@ -117,14 +152,14 @@ func FuzzLoad(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
 		f.Add(refused[name], false)
 	}
-	for _, w := range []raft.Write{writeOf(1, 1, 1, 2), writeOf(1, 1, 9), {}} {
+	for _, w := range []raft.Write{writeOf(1, 1, 1, 2), writeOf(1, 1, 9), {}} { // of kind 0
 		f.Add(appendRecord(nil, 1, 0, 0, w)[headSize:], true)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, body bool) {
 		if body {
 			data = framed(data)
 		}
-		d := onDisk(data)
+		d := withFile(data)
 		if err := dump(d, io.Discard); err != nil || d.operations > 0 {
 			t.Fatalf("dump: %v, %d operations", err, d.operations)
 		}
@@ -145,7 +180,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatalf("it loads and does not open: %v", err)
 		}
-		if err := l.Save(writeOf(1, 1, s.last()+1)); err != nil {
+		if err := l.Save(writeOf(1, 1, s.outline.last+1)); err != nil {
 			t.Fatal(err)
 		}
 		l, durable, err := open(d, mine)
@@ -186,4 +221,45 @@ func TestNoMemoryIsAskedForByALengthThatIsNotChecked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzReadSnapshot takes any bytes for a snapshot's file, as they are or with checksums that fit.
+// It is read or refused, and what is read is written and read again as the same.
+func FuzzReadSnapshot(f *testing.F) {
+	at := position{2, 1}
+	for _, size := range []int{0, 1, 50, 3000} {
+		file := &fakeFile{}
+		h := &fakeHandle{newFakeDisk(), file, false}
+		if err := writeBlocks(h, mine, snapshotOf(2, 1, size)); err != nil {
+			f.Fatal(err)
+		}
+		for _, fits := range []bool{false, true} {
+			f.Add(file.seen, fits)
+			f.Add(file.seen[:len(file.seen)/2], fits)
+		}
+		leaking := slices.Clone(file.seen)
+		leaking[40]--
+		f.Add(leaking, true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, fits bool) {
+		data = slices.Clone(data)
+		if n := len(data); fits && n > snapshotHeaderSize+sumSize && n < blockSize {
+			copy(data, appendOwn(nil, mine, at))
+			resealed(data)
+			sum := blockSum(at, 0, data[snapshotHeaderSize:n-sumSize])
+			binary.LittleEndian.PutUint32(data[n-sumSize:], sum)
+		}
+		s, err := readSnapshot("name", data, mine, at)
+		if err != nil {
+			return
+		}
+		file := &fakeFile{}
+		if err := writeBlocks(&fakeHandle{newFakeDisk(), file, false}, mine, s); err != nil {
+			t.Fatal(err)
+		}
+		again, err := readSnapshot("name", file.seen, mine, at)
+		if diff := cmp.Diff(s, again, cmp.Comparer(bytes.Equal)); err != nil || diff != "" {
+			t.Errorf("%v (-read +again):\n%s", err, diff)
+		}
+	})
 }

@@ -2,10 +2,8 @@ package wal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	"ticketing/raft"
 )
@@ -34,80 +32,41 @@ func (e *DamageError) Error() string {
 		e.File, e.Offset, e.Reason)
 }
 
-const suffix = ".wal"
-
-// segmentName has as many digits as it takes for names to sort as numbers do.
-func segmentName(number uint64) string { return fmt.Sprintf("%020d%s", number, suffix) }
-
-// segmentNumber is the reverse.
-func segmentNumber(name string) (number uint64, ok bool) {
-	number, err := strconv.ParseUint(strings.TrimSuffix(name, suffix), 10, 64)
-	if err != nil || number == 0 || segmentName(number) != name {
-		return 0, false
-	}
-	return number, true
-}
-
-// segmentNames returns the names of all files that look like segments, in order.
-func segmentNames(dir directory) ([]string, error) {
-	names, err := dir.Names()
-	if err != nil {
-		return nil, err
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, suffix) })
-	slices.Sort(names)
-	return names, nil
-}
-
-// segments returns how many segments there are. They are numbered from 1 without a gap.
-func segments(dir directory) (uint64, error) {
-	names, err := segmentNames(dir)
-	if err != nil {
-		return 0, err
-	}
-	for i, name := range names {
-		if _, ok := segmentNumber(name); !ok {
-			return 0, fmt.Errorf("%s is not the name of a file of this log; move it away", name)
-		}
-		if want := segmentName(uint64(i) + 1); name != want {
-			return 0, &DamageError{want, 0, "the file is missing, though there is " + name}
-		}
-	}
-	return uint64(len(names)), nil
-}
-
 // survivors is what load finds.
 type survivors struct {
 	options   Options
 	durable   raft.Durable
+	outline   outline
 	recovered Recovered
 
+	marker uint64 // the last segment that begins with a snapshot's marker; 0 if none does
 	number uint64 // the last segment that counts; 0 if none does
 	end    int64  // where its last record ends
 	tail   []byte // the last write: the last record, with the header if it is the first
 	marked bool   // the last record is a mark
-	remove string // a segment that does not count
-}
+	torn   string // a segment that does not count
 
-func (s *survivors) last() raft.Index { return raft.Index(len(s.durable.Entries)) }
+	begin    uint64   // the first segment that is needed
+	unneeded []string // files of this log that are not needed any more
+}
 
 // load plays all records back. It changes nothing on the disk.
 func load(dir directory, o Options) (*survivors, error) {
 	s := &survivors{options: o}
-	count, err := segments(dir)
+	segments, err := s.row(dir)
 	if err != nil {
 		return nil, err
 	}
-	for number := uint64(1); number <= count; number++ {
-		data, err := dir.Read(segmentName(number))
-		if err != nil {
-			return nil, err
-		}
-		if err := s.segment(number, data, number == count); err != nil {
+	s.outline = outline{spans: []span{{}}}
+	if s.marker > 0 {
+		s.outline = outline{open: true}
+	}
+	for i, data := range segments {
+		if err := s.segment(s.begin+uint64(i), data, i == len(segments)-1); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	return s, s.loadSnapshots(dir)
 }
 
 // segment plays one segment back. Where it is damaged, it ends, if that is allowed.
@@ -115,7 +74,7 @@ func (s *survivors) segment(number uint64, data []byte, last bool) error {
 	cut := func(at int64, problem string) error { return s.cut(number, data, at, last, problem) }
 	h, ok := readHeader(data)
 	if !ok {
-		if err := s.torn(number, data); err != nil {
+		if err := s.tornHeader(number, data); err != nil {
 			return err
 		}
 		return cut(0, "there is no header")
@@ -129,11 +88,11 @@ func (s *survivors) segment(number uint64, data []byte, last bool) error {
 		if problem != "" {
 			return cut(at, problem)
 		}
-		if r.kind != kindWrite {
+		if r.kind > kindMembers {
 			return fmt.Errorf("%s, offset %d: this program does not know records of kind %d; "+
 				"start the newer one that wrote it", segmentName(number), at, r.kind)
 		}
-		if err := s.play(r.body); err != nil {
+		if err := s.play(number, at, r); err != nil {
 			return &DamageError{segmentName(number), at, err.Error()}
 		}
 		s.number, s.end, s.tail = number, r.end, data[start:r.end]
@@ -145,10 +104,10 @@ func (s *survivors) segment(number uint64, data []byte, last bool) error {
 	return nil
 }
 
-// torn checks that what stands in place of a header may be what a crash has left of one: a part of
-// the very header that this server would have written, and then nothing. Anything else was not
-// written by a server that crashed, and a file that this log has not made it must not remove.
-func (s *survivors) torn(number uint64, data []byte) error {
+// tornHeader checks that what stands in place of a header may be what a crash has left of one: a
+// part of the very header that this server would have written, and then nothing. Anything else was
+// not written by a server that crashed, and a file that this log has not made it must not remove.
+func (s *survivors) tornHeader(number uint64, data []byte) error {
 	name := segmentName(number)
 	want := appendHeader(nil, header{
 		version, s.options.Cluster, s.options.Server, number, uint64(s.end),
@@ -182,7 +141,7 @@ func (s *survivors) belongs(h header, number uint64) error {
 			s.options.Server, s.options.Cluster)
 	case h.number != number:
 		return &DamageError{name, 0, fmt.Sprintf("this is segment %d under another name", h.number)}
-	case h.previous != uint64(s.end):
+	case s.number > 0 && h.previous != uint64(s.end):
 		problem := fmt.Sprintf("the segment ends here and had %d bytes when the next began",
 			h.previous)
 		return &DamageError{segmentName(number - 1), s.end, problem}
@@ -191,23 +150,49 @@ func (s *survivors) belongs(h header, number uint64) error {
 }
 
 // play applies one record. "Entries, if any, replace everything that is stored at the first one's
-// index and after it."
-func (s *survivors) play(body []byte) error {
-	w, err := decode(body)
+// index and after it." Of several markers the last one alone is played: the segments on which the
+// others stood are gone, and all that they had kept and is still needed is in those that are left.
+func (s *survivors) play(number uint64, at int64, r record) error {
+	b, err := decode(r.kind, r.body)
 	if err != nil {
 		return err
 	}
-	s.marked = len(w.Entries) == 0 && w.HardState == s.durable.HardState
-	s.durable.HardState = w.HardState
-	if len(w.Entries) == 0 {
-		return nil
+	if b.Snapshot != nil && (at != headerSize || b.begin > number) {
+		return errors.New("a snapshot's marker stands behind other records, or needs what comes later")
 	}
-	first := w.Entries[0].Index
-	if first < 1 || first > s.last()+1 {
-		return fmt.Errorf("entry %d follows entry %d", first, s.last())
+	s.marked = b.Snapshot == nil && len(b.Entries) == 0 && b.HardState == s.durable.HardState
+	s.durable.HardState = b.HardState
+	if b.Snapshot != nil && number == s.marker {
+		s.durable.Snapshot = b.Snapshot
+		if _, stays := s.outline.begin(b.Snapshot, number); stays {
+			s.durable.Entries = behind(s.durable.Entries, b.Snapshot.LastIncludedIndex)
+		} else {
+			s.durable.Entries = nil
+		}
 	}
-	s.durable.Entries = append(s.durable.Entries[:first-1], w.Entries...)
+	if !s.outline.put(b.Entries, number) {
+		return fmt.Errorf("entry %d follows entry %d", b.Entries[0].Index, s.outline.last)
+	}
+	if len(b.Entries) > 0 {
+		s.durable.Entries = append(before(s.durable.Entries, b.Entries[0].Index), b.Entries...)
+	}
 	return nil
+}
+
+// behind returns those entries whose index is greater.
+func behind(entries []raft.Entry, index raft.Index) []raft.Entry {
+	for len(entries) > 0 && entries[0].Index <= index {
+		entries = entries[1:]
+	}
+	return entries
+}
+
+// before returns those entries whose index is smaller.
+func before(entries []raft.Entry, index raft.Index) []raft.Entry {
+	if len(entries) == 0 || index <= entries[0].Index {
+		return entries[:0]
+	}
+	return entries[:index-entries[0].Index]
 }
 
 // cut ends the log at a damaged place, or refuses because it had been synced.
@@ -217,7 +202,7 @@ func (s *survivors) cut(number uint64, data []byte, at int64, last bool, problem
 		return &DamageError{name, at, problem + ", and " + why}
 	}
 	if s.number != number { // not even the first record is whole
-		s.remove, at = name, 0
+		s.torn, at = name, 0
 	}
 	s.recovered = Recovered{name, at, int64(len(data)) - at, problem}
 	return nil

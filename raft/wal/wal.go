@@ -45,12 +45,15 @@ type Log struct {
 	number uint64
 	size   int64
 
-	seq    uint64         // the last write saved since Open
-	last   raft.Index     // the last entry stored
-	hard   raft.HardState // the last stored
-	marked bool           // the last record is a mark
-	err    error          // why the log has stopped
-	buf    []byte         // room for the next record
+	begin uint64 // the first segment that is needed
+	kept  kept   // snapshots; all else belongs to the goroutine that saves writes
+
+	seq     uint64         // the last write saved since Open
+	outline outline        // the entries stored
+	hard    raft.HardState // the last stored
+	marked  bool           // the last record is a mark
+	err     error          // why the log has stopped
+	buf     []byte         // room for the next record
 }
 
 // Open opens the log in a directory, which is made if it is not there (its parent must be), and
@@ -86,7 +89,10 @@ func open(dir directory, o Options) (*Log, raft.Durable, error) {
 	}
 	l := &Log{
 		options: o, dir: dir, recovered: s.recovered, number: s.number, size: s.end,
-		last: s.last(), hard: s.durable.HardState, marked: s.marked,
+		begin: max(s.begin, 1), outline: s.outline, hard: s.durable.HardState, marked: s.marked,
+	}
+	if s.durable.Snapshot != nil {
+		l.kept.add(positionOf(s.durable.Snapshot))
 	}
 	if err := l.settle(s); err != nil {
 		if l.file != nil {
@@ -104,19 +110,27 @@ func open(dir directory, o Options) (*Log, raft.Durable, error) {
 //
 // The order matters. A torn segment's name is gone before anything is added to the segment before
 // it, since its presence says that the other is complete. A mark is written when all that it
-// vouches for is synced.
+// vouches for is synced. What a snapshot's marker makes superfluous goes when that is known to be
+// on the disk.
 func (l *Log) settle(s *survivors) error {
-	if s.remove != "" {
-		if err := l.dir.Remove(s.remove); err != nil {
-			return fmt.Errorf("removing a torn segment: %w", err)
+	if s.torn != "" {
+		if err := l.remove(s.torn); err != nil {
+			return err
 		}
 	}
 	if err := l.dir.Sync(); err != nil {
 		return fmt.Errorf("syncing the directory: %w", err)
 	}
-	if l.number == 0 {
-		return nil
+	if l.number > 0 {
+		if err := l.resume(s); err != nil {
+			return err
+		}
 	}
+	return l.remove(s.unneeded...)
+}
+
+// resume opens the last segment and writes its last record again.
+func (l *Log) resume(s *survivors) error {
 	name := segmentName(l.number)
 	var err error
 	if l.file, err = l.dir.Open(name, false); err != nil {
@@ -141,34 +155,64 @@ func (l *Log) Save(w raft.Write) error {
 	if w.Seq == 0 {
 		return nil
 	}
-	l.check(w)
-	if err := l.append(w); err != nil {
+	if s := w.Snapshot; s != nil && positionOf(s) == l.outline.base() {
+		w.Snapshot = nil // the log begins behind it already
+	}
+	begin := l.check(w)
+	err := l.append(w, begin)
+	if err == nil && w.Snapshot != nil {
+		err = l.forget(begin, positionOf(w.Snapshot))
+	}
+	if err != nil {
 		l.err = fmt.Errorf("wal: the log has stopped: %w", advised(err))
 	}
 	return l.err
 }
 
-// check panics on a write that no core hands out, since Open would refuse the log because of it.
-func (l *Log) check(w raft.Write) {
+// check notes a write in the outline, and panics if no core hands it out, since Open would refuse
+// the log because of it. It returns the first segment that is needed after the write.
+func (l *Log) check(w raft.Write) (begin uint64) {
 	if w.Seq != l.seq+1 {
 		panic(fmt.Sprintf("wal: write %d comes after write %d", w.Seq, l.seq))
 	}
+	begin = l.begin
+	if s := w.Snapshot; s != nil {
+		if !l.kept.has(positionOf(s)) || s.LastIncludedIndex <= l.outline.base().index {
+			panic(fmt.Sprintf("wal: write %d has a snapshot up to entry %d, which is not saved, or not "+
+				"any more; the log begins behind %d", w.Seq, s.LastIncludedIndex, l.outline.base().index))
+		}
+		begin, _ = l.outline.begin(s, l.number+1)
+	}
+	last := l.outline.last
 	for i, e := range w.Entries {
-		first := w.Entries[0].Index
-		if first < 1 || first > l.last+1 || e.Index != first+raft.Index(i) {
-			panic(fmt.Sprintf("wal: write %d has entry %d in place %d of %d; the log ends at %d",
-				w.Seq, e.Index, i+1, len(w.Entries), l.last))
+		if e.Index != w.Entries[0].Index+raft.Index(i) {
+			panic(fmt.Sprintf("wal: write %d has entry %d in place %d of %d",
+				w.Seq, e.Index, i+1, len(w.Entries)))
 		}
 	}
+	number := l.number
+	if l.full(w) {
+		number++
+	}
+	if !l.outline.put(w.Entries, number) {
+		panic(fmt.Sprintf("wal: write %d begins with entry %d; the log has entries %d to %d",
+			w.Seq, w.Entries[0].Index, l.outline.base().index+1, last))
+	}
+	return begin
 }
 
-func (l *Log) append(w raft.Write) error {
+// full reports whether a write begins a segment.
+func (l *Log) full(w raft.Write) bool {
+	return l.file == nil || l.size >= l.options.SegmentSize || w.Snapshot != nil
+}
+
+func (l *Log) append(w raft.Write, begin uint64) error {
 	if size := recordSize(w); size > maxRecord {
 		return fmt.Errorf("write %d takes a record of %d bytes, the most is %d",
 			w.Seq, size, maxRecord)
 	}
-	if next := l.number + 1; l.file == nil || l.size >= l.options.SegmentSize {
-		if err := l.begin(w); err != nil {
+	if next := l.number + 1; l.full(w) {
+		if err := l.beginSegment(w, begin); err != nil {
 			return fmt.Errorf("beginning segment %d: %w", next, err)
 		}
 	} else {
@@ -178,15 +222,13 @@ func (l *Log) append(w raft.Write) error {
 		}
 	}
 	l.seq, l.hard, l.marked = w.Seq, w.HardState, false
-	if n := len(w.Entries); n > 0 {
-		l.last = w.Entries[n-1].Index
-	}
 	return nil
 }
 
-// begin starts the next segment with a write. Header and record are written and synced together, so
-// a segment has a record or does not count. The record vouches for nothing, not even the header.
-func (l *Log) begin(w raft.Write) error {
+// beginSegment starts the next segment with a write. Header and record are written and synced
+// together, so a segment has a record or does not count. The record vouches for nothing, not even
+// the header.
+func (l *Log) beginSegment(w raft.Write, begin uint64) error {
 	if l.file != nil {
 		if err := l.file.Close(); err != nil {
 			return err
@@ -197,7 +239,12 @@ func (l *Log) begin(w raft.Write) error {
 	if l.file, err = l.dir.Open(segmentName(h.number), true); err != nil {
 		return err
 	}
-	l.buf = appendRecord(appendHeader(l.buf[:0], h), h.number, headerSize, 0, w)
+	l.buf = appendHeader(l.buf[:0], h)
+	if w.Snapshot != nil {
+		l.buf = appendMarker(l.buf, h.number, begin, w)
+	} else {
+		l.buf = appendRecord(l.buf, h.number, headerSize, 0, w)
+	}
 	l.number = h.number
 	if err := l.write(l.buf, 0); err != nil {
 		return err

@@ -74,17 +74,19 @@ func lives() []life {
 // The last life has too many bytes to take them one by one, and none that is new.
 func everyByte(newDisk func() Disk) error {
 	all := lives()
-	return crashInLast(newDisk, all[:len(all)-1], bytePrefixes)
+	return crashInLast(newDisk, all[:len(all)-1], Short, bytePrefixes)
 }
 
-func anySectors(newDisk func() Disk) error { return crashInLast(newDisk, lives(), sectorSubsets) }
+func anySectors(newDisk func() Disk) error {
+	return crashInLast(newDisk, lives(), Short, sectorSubsets)
+}
 
 // crashInLast lets the power go at each operation of the last write, with each choice of what
 // survives. The disk then holds the state before the write or after it, and goes on from there.
-func crashInLast(newDisk func() Disk, list []life, p pick) error {
+func crashInLast(newDisk func() Disk, list []life, how Failure, p pick) error {
 	for _, l := range list {
 		for nth := 1; ; nth++ {
-			tries, err := crashAt(newDisk, p, l, nth)
+			tries, err := crashAt(newDisk, p, l, nth, how)
 			if err != nil {
 				return fmt.Errorf("%s, operation %d: %w", l.name, nth, err)
 			}
@@ -97,7 +99,7 @@ func crashInLast(newDisk func() Disk, list []life, p pick) error {
 }
 
 // crashAt returns how many choices it tried: none if the last write has no such operation.
-func crashAt(newDisk func() Disk, p pick, l life, nth int) (int, error) {
+func crashAt(newDisk func() Disk, p pick, l life, nth int, how Failure) (int, error) {
 	for i, more := 0, true; more; i++ {
 		r, err := start(newDisk)
 		if err != nil {
@@ -106,7 +108,7 @@ func crashAt(newDisk func() Disk, p pick, l life, nth int) (int, error) {
 		if err := l.before(r); err != nil {
 			return 0, err
 		}
-		r.Fail(nth, Short)
+		r.Fail(nth, how)
 		if l.last(r) == nil {
 			return 0, nil
 		}
@@ -131,10 +133,15 @@ func crashAt(newDisk func() Disk, p pick, l life, nth int) (int, error) {
 // anyOperation lets each operation of a whole life fail, restarts and closing included, cuts the
 // power, and lets an operation of the next restart fail as well.
 func anyOperation(newDisk func() Disk) error {
+	return anyOperationOf(newDisk, (*run).interrupted)
+}
+
+// anyOperationOf does so in a life that reports whether it was interrupted.
+func anyOperationOf(newDisk func() Disk, live func(*run) (bool, error)) error {
 	for first := 1; ; first++ {
 		for second := 0; second <= 8; second++ {
 			for seed := range uint64(8) {
-				failed, err := failTwice(newDisk, first, second, seed)
+				failed, err := failTwice(newDisk, live, first, second, seed)
 				if err != nil {
 					return fmt.Errorf("operations %d and %d, seed %d: %w", first, second, seed, err)
 				}
@@ -146,11 +153,13 @@ func anyOperation(newDisk func() Disk) error {
 	}
 }
 
-func failTwice(newDisk func() Disk, first, second int, seed uint64) (failed bool, err error) {
+func failTwice(
+	newDisk func() Disk, live func(*run) (bool, error), first, second int, seed uint64,
+) (failed bool, err error) {
 	r := &run{Disk: newDisk()}
 	how := failures()[seed/2%4] // seed%2 is for something else
 	r.Fail(first, how)
-	if failed, err := r.interrupted(); err != nil || !failed {
+	if failed, err := live(r); err != nil || !failed {
 		return failed, err
 	}
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -12,13 +12,13 @@ import (
 
 // After an error nobody knows what is on the disk, and the next write must not stand behind a gap.
 func final(newDisk func() Disk) error {
-	return atEachFailure(newDisk, func(r *run) error { return r.stopped() })
+	return atEachFailure(newDisk, lives(), func(r *run) error { return r.stopped() })
 }
 
 // atEachFailure lets each operation of each life's last write fail in turn and in each way, and
 // then asks check.
-func atEachFailure(newDisk func() Disk, check func(*run) error) error {
-	for _, l := range lives() {
+func atEachFailure(newDisk func() Disk, list []life, check func(*run) error) error {
+	for _, l := range list {
 		for _, how := range failures() {
 			nth := 1
 			for ; ; nth++ {
@@ -73,16 +73,19 @@ func (r *run) stopped() error {
 // A failed sync can leave bytes that can be read and will not survive, and a second sync succeeds
 // without writing them. If Open returns them, it must see to it that they survive.
 func returned(newDisk func() Disk) error {
-	return atEachFailure(newDisk, func(r *run) error {
-		if err := r.open(); err != nil { // the process died, the power stays on
-			return err
-		}
-		r.Crash(nothing)
-		if err := r.open(); err != nil {
-			return fmt.Errorf("after a restart: %w", err)
-		}
-		return nil
-	})
+	return atEachFailure(newDisk, lives(), survives)
+}
+
+// survives checks that what Open returns now, it returns after a crash too.
+func survives(r *run) error {
+	if err := r.open(); err != nil { // the process died, the power stays on
+		return err
+	}
+	r.Crash(nothing)
+	if err := r.open(); err != nil {
+		return fmt.Errorf("after a restart: %w", err)
+	}
+	return nil
 }
 
 // A later record tells that an earlier one was synced, and a restart tells it of the last.

@@ -13,6 +13,7 @@ import (
 type Memory struct {
 	synced   []record
 	unsynced *record
+	dead     bool
 	failing  int // the operation, counted from now on, that fails
 	how      Failure
 }
@@ -28,7 +29,8 @@ func NewMemory() *Memory { return &Memory{} }
 // operation is one that can fail. It may be done although it returns an error.
 func (m *Memory) operation(do func()) error {
 	m.failing--
-	if m.failing != 0 {
+	m.dead = m.dead || m.failing == 0 && m.how == Dead
+	if m.failing != 0 && !m.dead {
 		do()
 		return nil
 	}
@@ -81,11 +83,11 @@ func (m *Memory) Crash(choose func(Unsynced) Survivors) {
 	if m.unsynced != nil && (s.Prefix > 0 || len(s.Sectors) > 0 && s.Sectors[0]) {
 		m.synced = append(m.synced, record{Write: m.unsynced.Write})
 	}
-	m.unsynced, m.failing = nil, 0
+	m.unsynced, m.failing, m.dead = nil, 0, false
 }
 
 // Fail makes the nth operation from now on fail.
-func (m *Memory) Fail(nth int, how Failure) { m.failing, m.how = nth, how }
+func (m *Memory) Fail(nth int, how Failure) { m.failing, m.how, m.dead = nth, how, false }
 
 // Damage damages a record, or repairs it.
 func (m *Memory) Damage(i, nth int) (names []string, ok bool) {
@@ -106,6 +108,16 @@ func (s *memoryStore) Save(w raft.Write) error {
 		s.err = s.disk.put(w)
 	}
 	return s.err
+}
+
+// SaveSnapshot has nothing to keep: the write that names a snapshot has it. It can fail.
+func (s *memoryStore) SaveSnapshot(*raft.Snapshot) error {
+	for range 2 {
+		if err := s.disk.operation(func() {}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *memoryStore) Close() error { return nil }

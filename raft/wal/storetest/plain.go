@@ -100,6 +100,40 @@ func commands(newDisk func() Disk) error {
 	return nil
 }
 
+// An entry may name the servers, with a command or without one, among others that do not.
+func changes(newDisk func() Disk) error {
+	r, err := start(newDisk)
+	if err != nil {
+		return err
+	}
+	next := raft.Index(1)
+	for n := range 4 {
+		list := entries(next, 3, 1, 20*(n%2))
+		list[n%3].Members = members(n)
+		if err := r.save(1, 1, list...); err != nil {
+			return err
+		}
+		if err := r.reopen(); err != nil {
+			return fmt.Errorf("with %d servers: %w", n, err)
+		}
+		next += 3
+	}
+	return nil
+}
+
+// members returns n servers. The first one does not vote, and some have no address.
+func members(n int) raft.Configuration {
+	list := raft.Configuration{}
+	for i := range n {
+		m := raft.Member{ID: raft.ServerID(i) + 1, Voter: i > 0}
+		if i != 1 {
+			m.Address = fmt.Sprintf("host%d:7001", i)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
 // Several writes, none of which a restart has looked at, and then the power goes.
 func answered(newDisk func() Disk) error {
 	for writes := 1; writes <= 6; writes++ {

@@ -16,6 +16,9 @@
 // What is owed: what Open returns is the state after some number of the writes, in order and each
 // whole; after at least all that Save has answered; never less than an earlier Open has returned.
 // An error of Save is final. What is damaged is refused if it was synced.
+//
+// A store that keeps snapshots too, a [SnapshotStore], also passes [SnapshotCases]. There a
+// snapshot is made durable beside the writes, and counts once a write that names it is.
 package storetest
 
 import (
@@ -30,6 +33,12 @@ import (
 type Store interface {
 	Save(raft.Write) error
 	Close() error
+}
+
+// A SnapshotStore makes snapshots durable as well.
+type SnapshotStore interface {
+	Store
+	SaveSnapshot(*raft.Snapshot) error
 }
 
 // A Disk holds one store and survives what happens to it.
@@ -65,6 +74,7 @@ const (
 	Short                 // half of it is
 	Full                  // the same, as the disk was full: the error wraps syscall.ENOSPC
 	After                 // all of it is done, and there is an error nonetheless
+	Dead                  // half of it is done, and nothing more until Crash or the next Fail
 )
 
 func failures() []Failure { return []Failure{Before, Short, Full, After} }
@@ -96,6 +106,7 @@ func Cases() []Case {
 		{"a log of any length is truncated at any index", truncated},
 		{"term and vote survive with and without entries", hardStates},
 		{"large and empty commands survive", commands},
+		{"changes of the servers survive", changes},
 		{"all that Save has answered survives a crash", answered},
 		{"a crash at every byte of the last record", everyByte},
 		{"a crash with any sectors of the last record", anySectors},
@@ -106,12 +117,40 @@ func Cases() []Case {
 	}
 }
 
-// Apply is what a write does to the durable state.
+// Apply is what a write does to the durable state. If the last entry that a snapshot includes
+// stands in the log, those behind it stay; else the log is of another history or ends before, and
+// goes.
 func Apply(d *raft.Durable, w raft.Write) {
 	d.HardState = w.HardState
-	if len(w.Entries) > 0 {
-		d.Entries = append(slices.Clip(d.Entries[:w.Entries[0].Index-1]), w.Entries...)
+	if s := w.Snapshot; s != nil {
+		d.Entries = behind(*d, s)
+		d.Snapshot = s
 	}
+	if len(w.Entries) > 0 {
+		keep := w.Entries[0].Index - base(*d) - 1
+		d.Entries = append(slices.Clip(d.Entries[:keep]), w.Entries...)
+	}
+}
+
+// behind returns the entries that stay with a snapshot.
+func behind(d raft.Durable, s *raft.Snapshot) []raft.Entry {
+	if d.Snapshot != nil && d.Snapshot.LastIncludedIndex == s.LastIncludedIndex {
+		return d.Entries
+	}
+	for i, e := range d.Entries {
+		if e.Index == s.LastIncludedIndex && e.Term == s.LastIncludedTerm {
+			return d.Entries[i+1:]
+		}
+	}
+	return nil
+}
+
+// base is the entry behind which the log begins.
+func base(d raft.Durable) raft.Index {
+	if d.Snapshot == nil {
+		return 0
+	}
+	return d.Snapshot.LastIncludedIndex
 }
 
 // A run is one life of a disk, and what must be on it.
@@ -154,14 +193,17 @@ func (r *run) adopt(store Store, got raft.Durable) error {
 
 // save saves, and notes what the disk must or may hold.
 func (r *run) save(term raft.Term, vote raft.ServerID, entries ...raft.Entry) error {
+	return r.write(raft.Write{HardState: raft.HardState{Term: term, VotedFor: vote}, Entries: entries})
+}
+
+func (r *run) write(w raft.Write) error {
 	r.seq++
-	w := raft.Write{Seq: r.seq, Entries: entries}
-	w.Term, w.VotedFor = term, vote
+	w.Seq = r.seq
 	after := r.want
 	Apply(&after, w)
 	if err := r.store.Save(w); err != nil {
 		r.maybe = &after
-		return fmt.Errorf("save %v with %d entries: %w", w.HardState, len(entries), err)
+		return fmt.Errorf("save %v with %d entries: %w", w.HardState, len(w.Entries), err)
 	}
 	r.want = after
 	return nil
@@ -184,7 +226,7 @@ func (r *run) reopen() error {
 
 // goOn checks that the store still works: it appends, and that survives.
 func (r *run) goOn() error {
-	next := raft.Index(len(r.want.Entries)) + 1
+	next := base(r.want) + raft.Index(len(r.want.Entries)) + 1
 	if err := r.save(r.want.Term+1, 3, entries(next, 2, r.want.Term+1, 20)...); err != nil {
 		return err
 	}
@@ -219,12 +261,28 @@ func difference(want, got raft.Durable) string {
 			break
 		}
 		g := got.Entries[i]
-		if g.Index != w.Index || g.Term != w.Term || !bytes.Equal(g.Command, w.Command) {
-			return fmt.Sprintf("entry %d is %v, want %v", i+1, g, w)
+		if g.Index != w.Index || g.Term != w.Term || !bytes.Equal(g.Command, w.Command) ||
+			(g.Members == nil) != (w.Members == nil) || !slices.Equal(g.Members, w.Members) {
+			return fmt.Sprintf("entry %d is %v, want %v", w.Index, g, w)
 		}
 	}
 	if len(want.Entries) != len(got.Entries) {
 		return fmt.Sprintf("there are %d entries, want %d", len(got.Entries), len(want.Entries))
+	}
+	return snapshotDifference(want.Snapshot, got.Snapshot)
+}
+
+func snapshotDifference(want, got *raft.Snapshot) string {
+	if want == nil || got == nil {
+		if want != got {
+			return fmt.Sprintf("there is a snapshot: %v, want %v", got != nil, want != nil)
+		}
+		return ""
+	}
+	if got.LastIncludedIndex != want.LastIncludedIndex ||
+		got.LastIncludedTerm != want.LastIncludedTerm ||
+		!slices.Equal(got.Members, want.Members) || !bytes.Equal(got.Data, want.Data) {
+		return fmt.Sprintf("the snapshot is %v, want %v", got, want)
 	}
 	return ""
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheStoreInMemoryPasses(t *testing.T) {
-	for _, c := range Cases() {
+	for _, c := range slices.Concat(Cases(), SnapshotCases()) {
 		t.Run(c.Name, func(t *testing.T) {
 			if err := c.Run(func() Disk { return NewMemory() }); err != nil {
 				t.Error(err)
@@ -28,6 +28,8 @@ type flaw struct {
 	onLoad   func(*Memory) (raft.Durable, error)
 	onCrash  func(*Memory, func(Unsynced) Survivors)
 	unsynced bool // Save does not wait
+
+	onSnapshot func(*memoryStore, *raft.Snapshot, error) error // what SaveSnapshot does besides
 }
 
 func (f *flaw) Open() (Store, raft.Durable, error) {
@@ -57,6 +59,14 @@ type flawed struct {
 }
 
 func (f *flawed) Close() error { return nil }
+
+func (f *flawed) SaveSnapshot(s *raft.Snapshot) error {
+	err := f.store.SaveSnapshot(s)
+	if f.onSnapshot != nil {
+		return f.onSnapshot(f.store, s, err)
+	}
+	return err
+}
 
 func (f *flawed) Save(w raft.Write) error {
 	if f.onSave != nil {
@@ -117,6 +127,28 @@ func replayed(apply func(*raft.Durable, raft.Write)) func(*Memory) (raft.Durable
 	}
 }
 
+// rewritten writes everything anew, and first deletes it.
+func rewritten(m *Memory) (raft.Durable, error) {
+	_, d, err := m.Open()
+	if err != nil {
+		return d, err
+	}
+	all := m.synced
+	m.synced = nil
+	return d, m.operation(func() { m.synced = all })
+}
+
+// cached returns what is not known to be on the disk.
+func cached(m *Memory) (d raft.Durable, err error) {
+	for _, r := range m.synced {
+		Apply(&d, r.Write)
+	}
+	if m.unsynced != nil {
+		Apply(&d, m.unsynced.Write)
+	}
+	return d, nil
+}
+
 // The suite is worth what it catches.
 func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 	caught := map[string]bool{}
@@ -155,6 +187,68 @@ func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 				}
 			})},
 			"a log of any length is truncated at any index"},
+		"who is in the cluster is forgotten": {
+			flaw{onSave: func(w raft.Write) raft.Write {
+				w.Entries = slices.Clone(w.Entries)
+				for i := range w.Entries {
+					w.Entries[i].Members = nil
+				}
+				return w
+			}},
+			"changes of the servers survive"},
+		"a snapshot is forgotten": {
+			flaw{onSave: func(w raft.Write) raft.Write { w.Snapshot = nil; return w }},
+			"a snapshot stands for the log before it"},
+		"a log of another history stays behind a snapshot": {
+			flaw{onLoad: replayed(func(d *raft.Durable, w raft.Write) {
+				if s := w.Snapshot; s != nil {
+					for i, e := range d.Entries {
+						if e.Index == s.LastIncludedIndex {
+							d.Entries = slices.Clone(d.Entries)
+							d.Entries[i].Term = s.LastIncludedTerm // so that it seems to be the same
+						}
+					}
+				}
+				Apply(d, w)
+			})},
+			"a snapshot stands for the log before it"},
+		"a log of the same history goes with a snapshot": {
+			flaw{onLoad: replayed(func(d *raft.Durable, w raft.Write) {
+				if w.Snapshot != nil {
+					d.Entries = nil
+				}
+				Apply(d, w)
+			})},
+			"any history of writes and snapshots survives"},
+		"a snapshot counts before a write names it": {
+			flaw{onSnapshot: func(m *memoryStore, s *raft.Snapshot, err error) error {
+				if err == nil {
+					w := raft.Write{Snapshot: s}
+					for _, r := range m.disk.synced {
+						w.HardState = r.HardState
+					}
+					m.disk.synced = append(m.disk.synced, record{Write: w})
+				}
+				return err
+			}},
+			"a snapshot that no write names is none"},
+		"an error of SaveSnapshot ends the log": {
+			flaw{onSnapshot: func(m *memoryStore, _ *raft.Snapshot, err error) error {
+				m.err = err
+				return err
+			}},
+			"an error of SaveSnapshot ends nothing, one of Save does"},
+		"an error of a snapshot's write is forgotten": {
+			flaw{forgets: func(*Memory, error) bool { return true }},
+			"an error of SaveSnapshot ends nothing, one of Save does"},
+		"what is there of a snapshot's cut write is taken": {
+			flaw{onCrash: tears(false)}, "a crash at every byte of a snapshot and its write"},
+		"a snapshot's write whose end is there is taken for whole": {
+			flaw{onCrash: tears(true)}, "a crash with any sectors of a snapshot and its write"},
+		"Open writes snapshots anew, and first deletes all": {
+			flaw{onLoad: rewritten}, "a crash after any operation among snapshots"},
+		"a snapshot in the cache is taken to be on the disk": {
+			flaw{onLoad: cached}, "what Open returned of a snapshot survives"},
 		"an entry without a command is none": {
 			flaw{onSave: func(w raft.Write) raft.Write {
 				empty := func(e raft.Entry) bool { return len(e.Command) == 0 }
@@ -175,15 +269,7 @@ func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 		"a record whose end is there is taken for whole": {
 			flaw{onCrash: tears(true)}, "a crash with any sectors of the last record"},
 		"Open writes everything anew, and first deletes it": {
-			flaw{onLoad: func(m *Memory) (raft.Durable, error) {
-				_, d, err := m.Open()
-				if err != nil {
-					return d, err
-				}
-				all := m.synced
-				m.synced = nil
-				return d, m.operation(func() { m.synced = all })
-			}},
+			flaw{onLoad: rewritten},
 			"a crash after any operation, and one more while it recovers"},
 		"an error is forgotten": {
 			flaw{forgets: func(*Memory, error) bool { return true }}, "an error is final"},
@@ -203,15 +289,7 @@ func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 			flaw{forgets: func(m *Memory, _ error) bool { return m.unsynced != nil }},
 			"an error is final"},
 		"what is in the cache is taken to be on the disk": {
-			flaw{onLoad: func(m *Memory) (d raft.Durable, err error) {
-				for _, r := range m.synced {
-					Apply(&d, r.Write)
-				}
-				if m.unsynced != nil {
-					Apply(&d, m.unsynced.Write)
-				}
-				return d, nil
-			}},
+			flaw{onLoad: cached},
 			"what Open returned survives though its sync had failed"},
 		"the log ends quietly where it is damaged": {
 			flaw{onLoad: func(m *Memory) (d raft.Durable, err error) {
@@ -226,11 +304,12 @@ func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 			"damage below what was synced is refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := slices.IndexFunc(Cases(), func(known Case) bool { return known.Name == c.by })
+			all := slices.Concat(Cases(), SnapshotCases())
+			i := slices.IndexFunc(all, func(known Case) bool { return known.Name == c.by })
 			if i < 0 {
 				t.Fatalf("there is no case %q", c.by)
 			}
-			err := Cases()[i].Run(func() Disk {
+			err := all[i].Run(func() Disk {
 				f := c.flaw
 				f.Memory = NewMemory()
 				return &f
@@ -241,7 +320,7 @@ func TestEachFlawIsCaughtByItsCase(t *testing.T) {
 			caught[c.by] = true
 		})
 	}
-	for _, c := range Cases() {
+	for _, c := range slices.Concat(Cases(), SnapshotCases()) {
 		if !caught[c.Name] {
 			t.Errorf("there is no flaw for %q", c.Name)
 		}
