@@ -33,5 +33,6 @@
 //
 // # Reading order
 //
-// command.go, table.go, session.go, lease.go, replica.go, leader.go, ahead.go, requests.go.
+// command.go, table.go, session.go, lease.go, replica.go, leader.go, ahead.go, requests.go, reads.go,
+// members.go.
 package fsm

@@ -25,6 +25,12 @@ func (r *Replica) AppendState(b []byte) []byte {
 func (r *Replica) AppendService(b []byte) []byte {
 	b = r.table.appendState(b, &r.leases)
 	b = r.leases.appendState(b)
+	b = r.reads.appendState(b, r.core.Status().LastApplied)
+	b = appendNumbers(b, uint64(len(r.changes)))
+	for _, c := range r.changes {
+		b = appendNumbers(b, c.call, ahead(c.index, r.core.Status().LastApplied), uint64(c.term))
+	}
+	b = r.snapshots.appendState(b, r.reached, r.config.SnapshotEvery)
 	if r.leader == nil {
 		return append(b, 0)
 	}
@@ -32,9 +38,8 @@ func (r *Replica) AppendService(b []byte) []byte {
 }
 
 func (t *Table) appendState(b []byte, l *Leases) []byte {
-	b = appendNumbers(b, uint64(t.tokens), uint64(len(t.held)), uint64(len(t.sessions)))
-	for _, key := range t.Keys() {
-		tenure := t.held[key]
+	b = appendNumbers(b, uint64(t.tokens), uint64(t.Len()), uint64(len(t.sessions)))
+	for key, tenure := range t.Tenures() {
 		c, counted := l.running[key]
 		b = appendText(appendText(b, key), tenure.Owner)
 		b = appendNumbers(b, uint64(tenure.Token), uint64(tenure.LeaseMS),
@@ -64,6 +69,7 @@ func (l *Leases) appendState(b []byte) []byte {
 
 func (l *leadership) appendState(b []byte, applied raft.Index) []byte {
 	b = appendNumbers(b, uint64(l.term), ahead(l.start, applied), flag(l.ready),
+		uint64(l.heir), flag(l.behind),
 		uint64(len(l.early)), uint64(len(l.proposals)), uint64(len(l.ghosts)))
 	for _, q := range l.early {
 		b = q.appendState(b)

@@ -13,12 +13,11 @@ import (
 
 // checkTable says what is wrong with a table that has applied entries up to index.
 func checkTable(t *Table, index raft.Index) error {
-	if len(t.held) > maxLocks || len(t.sessions) > maxSessions {
-		return fmt.Errorf("%d locks, %d sessions", len(t.held), len(t.sessions))
+	if t.Len() > maxLocks || len(t.sessions) > maxSessions {
+		return fmt.Errorf("%d locks, %d sessions", t.Len(), len(t.sessions))
 	}
 	keys := map[Token]string{}
-	for _, key := range t.Keys() {
-		tenure := t.held[key]
+	for key, tenure := range t.Tenures() {
 		if other, ok := keys[tenure.Token]; ok {
 			return fmt.Errorf("%s and %s are held under token %d", other, key, tenure.Token)
 		}
@@ -132,8 +131,8 @@ func (w *twin) apply(e Envelope) Result {
 	}
 	// Nobody is told of a holding that is over, the first time or again.
 	told := map[ResultKind]Token{Granted: first.Token, Extended: e.Token}[first.Kind]
-	if told != 0 && w.a.held[e.Key].Token != told {
-		w.t.Fatalf("entry %d, %s: %v, and %s is %+v", w.index, e, first, e.Key, w.a.held[e.Key])
+	if tenure, _ := w.a.Holder(e.Key); told != 0 && tenure.Token != told {
+		w.t.Fatalf("entry %d, %s: %v, and %s is %+v", w.index, e, first, e.Key, tenure)
 	}
 	if first.Kind == Granted && !first.Again {
 		if first.Token <= w.tokens {
@@ -169,12 +168,13 @@ func full() Table {
 // again applies an entry a second time, and says what is wrong with what that does.
 func (w *twin) again(e Envelope, first Result) error {
 	w.t.Helper()
-	before, tenure := reported(&w.a), w.a.held[e.Key]
+	before := reported(&w.a)
+	tenure, _ := w.a.Holder(e.Key)
 	r := w.apply(e)
 	if e.Client == 0 && e.Kind == Extend && r.Kind == Extended {
 		// Outside of a session it gives the same lease again: only of what it names, and it ends nothing.
 		tenure.LeaseMS, tenure.Since = e.LeaseMS, w.index
-		if w.a.held[e.Key] != tenure || tenure.Token != e.Token {
+		if after, _ := w.a.Holder(e.Key); after != tenure || tenure.Token != e.Token {
 			return fmt.Errorf("%v, and %s is %s", r, before, reported(&w.a))
 		}
 		return nil

@@ -40,8 +40,10 @@ type node struct {
 	id       raft.ServerID
 	config   Config
 	disk     raft.Durable
-	writes   []raft.Write // begun and not on the disk, in order
-	slow     bool         // its writes wait for save
+	writes   []raft.Write   // begun and not on the disk, in order
+	saving   *raft.Snapshot // begun and not on the disk; it waits for one of the next things to be done
+	base     raft.Index     // where the table came from a snapshot, or 0; applied begins behind it
+	slow     bool           // its writes wait for save
 	clock    raft.Time
 	applied  []Applied  // since it started
 	proposed []Proposed // ever
@@ -51,10 +53,15 @@ type node struct {
 type call struct {
 	Request
 	at      raft.ServerID
-	term    raft.Term // that the server was in
-	before  int       // what the server had proposed
-	gone    bool      // nobody waits for the answer
-	deaf    bool      // the answer cannot be handed over, nobody knows yet
+	term    raft.Term  // that the server was in
+	before  int        // what the server had proposed
+	gone    bool       // nobody waits for the answer
+	deaf    bool       // the answer cannot be handed over, nobody knows yet
+	again   bool       // a later call of the same request has come to the same server
+	change  bool       // a ChangeMembers, and no request
+	read    bool       // a Read, and no request
+	floor   raft.Index // a Read: the last entry that was applied anywhere when it was asked
+	late    bool       // a Read: this server had not applied it then
 	replies []Reply
 }
 
@@ -114,15 +121,28 @@ func (c *cluster) restart(id raft.ServerID) {
 	if err != nil {
 		c.fatal("restart of %d: %v", id, err)
 	}
-	r.table = c.first.Clone()
-	n.Replica, n.applied, n.writes = r, nil, nil
+	n.Replica, n.applied, n.writes, n.saving, n.base = r, nil, nil, nil, 0
 	c.audit.started(n)
+	if disk.Snapshot == nil {
+		r.table = c.first.Clone()
+		return
+	}
+	c.counts["restarted behind a snapshot"]++
+	c.restored(n, disk.Snapshot)
+}
+
+// restored notes that a server's table has become a snapshot's.
+func (c *cluster) restored(n *node, s *raft.Snapshot) {
+	n.applied, n.base = nil, s.LastIncludedIndex
+	if err := c.audit.restored(n, s); err != nil {
+		c.fatal("server %d restored a snapshot up to %d: %v", n.id, s.LastIncludedIndex, err)
+	}
 }
 
 // crash stops a server. What was not on its disk is lost, and so are the calls.
 func (c *cluster) crash(id raft.ServerID) {
 	n := c.node(id)
-	n.Replica, n.writes = nil, nil
+	n.Replica, n.writes, n.saving = nil, nil, nil
 	for _, call := range c.calls {
 		call.gone = call.gone || call.at == id && len(call.replies) == 0
 	}
@@ -160,6 +180,9 @@ func (c *cluster) take(n *node) {
 	if err := n.ledger(); err != nil {
 		c.fatal("server %d: %v", n.id, err)
 	}
+	if out.Save != nil {
+		n.saving = out.Save
+	}
 	if out.Write.Seq == 0 {
 		return
 	}
@@ -167,6 +190,16 @@ func (c *cluster) take(n *node) {
 	if !n.slow {
 		c.save(n.id)
 	}
+}
+
+// keep completes the snapshot that a server saves beside its writes. It is in use once a write says
+// so.
+func (c *cluster) keep(n *node) {
+	s := n.saving
+	n.saving = nil
+	c.counts["snapshots saved"]++
+	c.checked(n, func() { n.SnapshotSaved(s.LastIncludedIndex) })
+	c.take(n)
 }
 
 // save completes all writes of a server.
@@ -182,8 +215,17 @@ func (c *cluster) saveOne(n *node) {
 	w := n.writes[0]
 	n.writes = n.writes[1:]
 	n.disk.HardState = w.HardState
+	if s := w.Snapshot; s != nil {
+		n.disk.Snapshot = s
+		i := slices.IndexFunc(n.disk.Entries, func(e raft.Entry) bool { return e.Index == s.LastIncludedIndex })
+		if i < 0 || n.disk.Entries[i].Term != s.LastIncludedTerm {
+			i = len(n.disk.Entries) - 1
+		}
+		n.disk.Entries = slices.Clone(n.disk.Entries[i+1:])
+	}
 	if len(w.Entries) > 0 {
-		n.disk.Entries = append(slices.Clip(n.disk.Entries[:w.Entries[0].Index-1]), w.Entries...)
+		kept := slices.DeleteFunc(slices.Clone(n.disk.Entries), func(e raft.Entry) bool { return e.Index >= w.Entries[0].Index })
+		n.disk.Entries = append(kept, w.Entries...)
 	}
 	c.checked(n, func() { n.Saved(w.Seq) })
 }
@@ -195,6 +237,10 @@ func (c *cluster) record(n *node, out Output) {
 		if !c.cut[m.From] && !c.cut[m.To] {
 			c.wire = append(c.wire, m)
 		}
+	}
+	if out.Restored > 0 {
+		c.counts["restored from a leader"]++
+		c.restored(n, n.Core().Snapshot())
 	}
 	for _, a := range out.Applied {
 		n.applied = append(n.applied, a)
@@ -208,7 +254,7 @@ func (c *cluster) record(n *node, out Output) {
 			c.fatal("server %d proposed %+v: %v", n.id, p, err)
 		}
 	}
-	if got, want := n.Core().Status().LastApplied, raft.Index(len(n.applied)); got != want {
+	if got, want := n.Core().Status().LastApplied, n.base+raft.Index(len(n.applied)); got != want {
 		c.fatal("server %d: entries up to %d left raft, up to %d were applied", n.id, got, want)
 	}
 	for _, y := range out.Replies {
@@ -245,6 +291,11 @@ func (c *cluster) deliver(i int) {
 func (c *cluster) settle() {
 	free := func(m raft.Message) bool { return c.held == nil || !c.held(m) }
 	for range 100_000 {
+		for _, n := range c.nodes {
+			if n.saving != nil && !n.slow {
+				c.keep(n)
+			}
+		}
 		i := slices.IndexFunc(c.wire, free)
 		if i < 0 {
 			return
@@ -332,6 +383,9 @@ func (c *cluster) input(id raft.ServerID, q Request) (uint64, func(*Replica)) {
 	}
 	q.Lowest = min(q.Seq, max(1, c.lowest[q.Client]))
 	made := &call{Request: q, at: id, term: c.status(id).Term, before: len(c.node(id).proposed)}
+	for _, before := range c.calls {
+		before.again = before.again || before.at == id && q.Client != 0 && q.sameNumber(before.Request)
+	}
 	c.calls = append(c.calls, made)
 	return q.Call, func(r *Replica) { r.Request(q) }
 }
@@ -474,6 +528,7 @@ type audit struct {
 	stolen []string
 
 	due    map[*node]map[Token]raft.Time          // when a lease is over on a server's clock (I9)
+	since  map[*node]map[Token]raft.Index         // the entry that set it
 	expiry map[*node]map[raft.Term]map[Token]bool // which Expires a leader has proposed (L3)
 }
 
@@ -484,6 +539,7 @@ func testTable() Table {
 	for id := range ClientID(99) {
 		t.sessions[id+1] = session{}
 		t.silences = append(t.silences, silence{id + 1, 0})
+		t.sum += hashSession(id+1, session{})
 	}
 	return t
 }
@@ -532,16 +588,44 @@ func newAudit(first Table) audit {
 		table: first, seen: map[Token]bool{}, once: map[[2]uint64]raft.Index{},
 		log: map[raft.Index]Applied{}, meant: map[raft.Index]map[raft.Term]Proposed{},
 		counts: map[string]int{}, due: map[*node]map[Token]raft.Time{},
+		since:  map[*node]map[Token]raft.Index{},
 		expiry: map[*node]map[raft.Term]map[Token]bool{},
 	}
 }
 
-func (a *audit) started(n *node) { a.due[n] = map[Token]raft.Time{} }
+func (a *audit) started(n *node) {
+	a.due[n], a.since[n] = map[Token]raft.Time{}, map[Token]raft.Index{}
+}
+
+// restored compares a snapshot with the table that whoever came there first has had, and notes the
+// leases that count anew from now. Those that this server counts already go on.
+func (a *audit) restored(n *node, s *raft.Snapshot) error {
+	table, err := DecodeTable(s.Data, s.LastIncludedIndex)
+	if err != nil {
+		return err
+	}
+	if want := a.log[s.LastIncludedIndex].Hash; table.Hash() != want {
+		return fmt.Errorf("hash %x, not %x", table.Hash(), want)
+	}
+	for _, tenure := range table.Tenures() {
+		if since, ok := a.since[n][tenure.Token]; ok && since == tenure.Since {
+			a.counts["went on counting"]++
+			continue
+		}
+		a.due[n][tenure.Token] = n.clock + raft.Time(tenure.LeaseMS)*millisecond
+		a.since[n][tenure.Token] = tenure.Since
+		a.counts["counted anew"]++
+	}
+	return nil
+}
 
 func (a *audit) byHand(n *node, token Token) { a.due[n][token] = 0 }
 
 func (a *audit) proposed(n *node, p Proposed) error {
 	entry := n.Core().Entries(p.Index, p.Index)[0]
+	if p.Members != nil && entry.Term == p.Term && cmp.Equal(p.Members, entry.Members) {
+		return nil // what it takes to change members is raft's to know
+	}
 	if entry.Term != p.Term || string(entry.Command) != p.Envelope.String() {
 		return fmt.Errorf("but the log has %q of term %d there", entry.Command, entry.Term)
 	}
@@ -598,28 +682,31 @@ func (a *audit) crossed(n *node, p Proposed) error {
 }
 
 func (a *audit) applied(n *node, x Applied) error {
-	if x.Index != raft.Index(len(n.applied)) {
-		return fmt.Errorf("as number %d", len(n.applied))
+	if x.Index != n.base+raft.Index(len(n.applied)) {
+		return fmt.Errorf("as number %d behind %d", len(n.applied), n.base)
 	}
 	set := map[ResultKind]Token{Granted: x.Result.Token, Extended: x.Envelope.Token}[x.Result.Kind]
 	if set != 0 && !x.Result.Again {
 		a.due[n][set] = n.clock + raft.Time(x.Envelope.LeaseMS)*millisecond
+		a.since[n][set] = x.Index
 	}
 	if first, ok := a.log[x.Index]; ok {
-		if first != x { // I5
+		if !cmp.Equal(first, x) { // I5
 			return fmt.Errorf("another server did otherwise (-it +this):\n%s", cmp.Diff(first, x))
 		}
 		return nil
 	}
 	a.log[x.Index] = x
-	before, last := a.table.held[x.Envelope.Key], a.table.tokens
+	before, _ := a.table.Holder(x.Envelope.Key)
+	last := a.table.tokens
 	if want := a.table.Apply(x.Index, x.Envelope); want != x.Result || a.table.Hash() != x.Hash {
 		return fmt.Errorf("want %v, hash %x", want, a.table.Hash())
 	}
 	if x.Result.Kind == Granted && !x.Result.Again && x.Result.Token <= last { // I2
 		return fmt.Errorf("after token %d", last)
 	}
-	if x.Result.Again && (a.table.tokens != last || a.table.held[x.Envelope.Key] != before) {
+	after, _ := a.table.Holder(x.Envelope.Key)
+	if x.Result.Again && (a.table.tokens != last || after != before) {
 		return fmt.Errorf("again, and it did something")
 	}
 	if err := a.carriedOut(x); err != nil {
@@ -665,6 +752,12 @@ func (a *audit) carriedOut(x Applied) error {
 
 // replied compares what a reply says about the log with what was proposed.
 func (a *audit) replied(n *node, call *call, y Reply) error {
+	if call.read {
+		return a.read(n, call, y)
+	}
+	if call.change {
+		return nil
+	}
 	proposed, since := false, false // for an earlier attempt perhaps, for this one
 	for i, p := range n.proposed {
 		rejected := a.log[p.Index].Term == p.Term && a.log[p.Index].Result.Kind == GrantRejected
@@ -681,8 +774,8 @@ func (a *audit) replied(n *node, call *call, y Reply) error {
 		if y.Result.Kind == Granted && !call.deaf {
 			a.seen[y.Result.Token] = true
 		}
-	case NotLeader, Held, Full:
-		if since {
+	case NotLeader, Held, Full, Busy:
+		if since && !call.again {
 			return fmt.Errorf("but it was proposed")
 		}
 	case Unknown:

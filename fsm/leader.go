@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +32,11 @@ type leadership struct {
 	touched   []string            // keys of which something changed, so that a waiter may be due
 	ghosts    []ghost             // Granted replies that could not be handed over
 	retold    map[string]Token    // by key, the tenure that was told again to its client
+
+	// While the log takes no proposals, see propose.
+	heir   raft.ServerID // to whom leadership is on its way, as of the last Take; 0 for nobody
+	busy   bool          // the core has refused a proposal in this Take: too much is not committed
+	behind bool          // keys among those touched were put off
 }
 
 // A ghost is a tenure whose client does not know of it, and the request that it came from.
@@ -105,6 +112,7 @@ func (r *Replica) observeLeadership() {
 func (r *Replica) resign(leader raft.ServerID) {
 	l := r.leader
 	r.leader = nil
+	leader = cmp.Or(leader, l.heir)
 	for _, p := range l.proposals {
 		if p.request.Call != 0 {
 			r.reply(Reply{Call: p.request.Call, Status: Unknown})
@@ -135,18 +143,19 @@ func (r *Replica) lead() {
 	for _, o := range r.leases.Over(maxExpiring) {
 		r.expire(o)
 	}
-	for _, g := range l.ghosts {
+	ghosts := l.ghosts
+	l.ghosts = l.ghosts[:0] // those that are put off are added again, none before its own place
+	for _, g := range ghosts {
 		r.giveBack(g)
 	}
-	l.ghosts = l.ghosts[:0]
+	if l.behind { // whoever was put off comes before those who have come since
+		r.grantWaiting()
+	}
 	for _, q := range l.early {
 		r.admit(q)
 	}
 	l.early = l.early[:0]
-	for i := 0; i < len(l.touched); i++ { // grantNext may add to them
-		r.grantNext(l.touched[i])
-	}
-	l.touched = l.touched[:0]
+	r.grantWaiting()
 }
 
 // expire proposes the end of a tenure whose lease is over, once per tenure and leadership: the
@@ -165,17 +174,32 @@ func (r *Replica) expire(o lapse) {
 	if r.leader.extending[tenureOf{o.key, o.token}] > 0 {
 		return
 	}
-	r.leader.expiring[o.token] = true
 	e := Envelope{Command: Command{Kind: Expire, Key: o.key, Token: o.token}}
 	if r.config.Rules.NoExpireToken {
 		e.Command = Command{Kind: Release, Key: o.key}
+	}
+	if !r.propose(e, o.token, ForLease, waiter{}) {
+		return // it stays among those that are over, for the next Take
+	}
+	r.leader.expiring[o.token] = true
+	if r.config.Rules.NoExpireToken {
 		r.leader.ending[tenureOf{o.key, o.token}]++ // as note does it for an Expire
 	}
-	r.propose(e, o.token, ForLease, waiter{})
 }
 
-// propose appends a command to the log. Meant is the tenure that it is to end, 0 for any.
-func (r *Replica) propose(e Envelope, meant Token, cause Cause, q waiter) {
+// propose appends a command to the log. Meant is the tenure that it is to end, 0 for any. It reports
+// whether the log has taken it. None does while leadership is on its way to another server, and there
+// is a bound on what is not committed. Both pass: a transfer that comes to nothing is given up, and
+// what is committed makes room. So what a client asks is refused, and it asks again; but nobody asks
+// again for an ended lease, a ghost or the next in a queue. Those stay where they are until a Take in
+// which the log takes them, before whatever comes then. After one refusal all else is refused in the
+// same Take, so that nothing small gets past something large.
+//
+//spec:rule L8
+func (r *Replica) propose(e Envelope, meant Token, cause Cause, q waiter) bool {
+	if r.leader.heir != 0 || r.leader.busy {
+		return false
+	}
 	if e.Kind == Release && r.config.Rules.NoReleaseToken {
 		e.Token = 0
 	}
@@ -183,13 +207,27 @@ func (r *Replica) propose(e Envelope, meant Token, cause Cause, q waiter) {
 		e.Client, e.Seq, e.Lowest = 0, 0, 0
 	}
 	index, term, err := r.core.Propose(e.Append(nil))
+	if errors.Is(err, raft.ErrBusy) {
+		r.leader.busy = true
+		return false
+	}
 	if err != nil {
 		panic("fsm: a leadership outlived the core's: " + err.Error())
 	}
 	r.leader.proposals = append(r.leader.proposals,
 		proposal{index, q.Request, q.turn, q.Attempt, cause, meant})
-	r.out.Proposed = append(r.out.Proposed, Proposed{index, term, cause, meant, e})
+	r.out.Proposed = append(r.out.Proposed, Proposed{index, term, cause, meant, e, nil})
 	r.leader.note(&r.table, index, e, meant)
+	return true
+}
+
+// refusal answers a client whose request was not proposed. Where leadership is on its way to another
+// server it is sent there: that one most likely leads before it has come, and if not sends it back.
+func (l *leadership) refusal(call uint64) Reply {
+	if l.heir != 0 {
+		return Reply{Call: call, Status: NotLeader, Leader: l.heir}
+	}
+	return Reply{Call: call, Status: Busy}
 }
 
 // applied tells the leader what became of an entry: its own, or an earlier leader's.
@@ -218,7 +256,7 @@ func (r *Replica) applied(entry raft.Entry, e Envelope, result Result) {
 		// cannot remove a later tenure. A Grant that is only told again is none of this leader's to
 		// withdraw: an earlier answer may have arrived.
 		//spec:rule L4
-		r.cleanUp(e.Key, result.Token)
+		r.cleanUp(ghost{q, result.Token})
 	case q.Call == 0: // nobody waits
 	case result.Kind == GrantRejected && !q.Try:
 		// Another Grant was faster, as happens without the gate. This one waits for its turn.
@@ -230,9 +268,11 @@ func (r *Replica) applied(entry raft.Entry, e Envelope, result Result) {
 	}
 }
 
-func (r *Replica) cleanUp(key string, token Token) {
-	e := Envelope{Command: Command{Kind: Release, Key: key, Token: token}}
-	r.propose(e, token, ForCleanup, waiter{})
+func (r *Replica) cleanUp(g ghost) {
+	e := Envelope{Command: Command{Kind: Release, Key: g.request.Key, Token: g.token}}
+	if !r.propose(e, g.token, ForCleanup, waiter{}) {
+		r.leader.ghosts = append(r.leader.ghosts, g) // and until then its client may come back for it
+	}
 }
 
 // answer says what a proposal has come to.

@@ -13,9 +13,9 @@ import (
 // A countdown starts when this server applies the Grant, and anew when it applies an Extend. The
 // client counts from before it sent the request, which is earlier, so with equal clocks the
 // client's own deadline always comes first.
-// Nothing is saved: a server that restarts applies the log again and counts in full again, which
-// errs to the late side. A deadline from before a crash would mean nothing on a clock that stood
-// still or started anew.
+// Nothing is saved: a server that restarts applies the log again, or restores a snapshot, and counts
+// in full again, which errs to the late side. A deadline from before a crash would mean nothing on a
+// clock that stood still or started anew.
 //
 //spec:rule Clock.OwnApply
 type Leases struct {
@@ -64,6 +64,27 @@ func (l *Leases) Stop(key string) {
 		l.over--
 	} else {
 		l.drop(c)
+	}
+}
+
+// Restore makes the countdowns those of next, which takes the place of before. A lease that is being
+// counted goes on, over or not, as if the entries between had come one by one: but only if it is the
+// same one. The token alone does not tell: if an Extend was among those entries, the same tenure has a
+// new lease, and without Since, which the table keeps for this, it would be ended early. All others
+// count from now, in full: when they began on this server's clock nobody can say.
+//
+//spec:rule Snapshot.Lease
+func (l *Leases) Restore(before, next *Table, now raft.Time) {
+	for key := range before.Tenures() {
+		if _, held := next.Holder(key); !held {
+			l.Stop(key)
+		}
+	}
+	for key, tenure := range next.Tenures() {
+		c, counted := l.running[key]
+		if !counted || c.token != tenure.Token || c.since != tenure.Since {
+			l.Start(key, tenure, now)
+		}
 	}
 }
 

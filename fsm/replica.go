@@ -32,6 +32,10 @@ type Config struct {
 	// on all servers and at every start, as if it were the log's first entry.
 	TokenFloor Token
 
+	// SnapshotEvery is after how many applied entries a snapshot is taken; 0 stands for never, but by
+	// Compact.
+	SnapshotEvery raft.Index
+
 	Rules Rules
 }
 
@@ -62,6 +66,7 @@ const (
 	Superseded               // a newer attempt of the request has arrived, which will be answered
 	Expiring                 // an Extend: it is too late, an Expire of the tenure is in the log; nothing was proposed
 	Full                     // a Grant: too many wait; nothing was proposed
+	Busy                     // too much is not committed; nothing was proposed, ask again
 	Invalid                  // Err says why
 )
 
@@ -81,6 +86,8 @@ func (s Status) String() string {
 		return "expiring"
 	case Full:
 		return "full"
+	case Busy:
+		return "busy"
 	case Invalid:
 		return "invalid"
 	}
@@ -92,7 +99,7 @@ type Reply struct {
 	Call   uint64
 	Status Status
 	Result Result
-	Index  raft.Index // Answered: the entry that came to it
+	Index  raft.Index // Answered: the entry that came to it; of a Read, the least that the table holds
 
 	// Attempt is the newest attempt of the request that the leader had when it proposed the
 	// command. A client counts its lease from before it sent that one.
@@ -131,6 +138,7 @@ type Proposed struct {
 	Cause    Cause
 	Meant    Token
 	Envelope Envelope
+	Members  raft.Configuration // of an entry that changes the servers; Envelope is empty then
 }
 
 // Applied tells an observer about an entry that was applied.
@@ -139,14 +147,17 @@ type Applied struct {
 	Term     raft.Term
 	Envelope Envelope
 	Result   Result
-	Hash     uint64 // of the table afterwards
-	Holder   Token  // of the key afterwards, 0 if it is free
+	Hash     uint64             // of the table afterwards
+	Holder   Token              // of the key afterwards, 0 if it is free
+	Members  raft.Configuration // of an entry that changes the servers; Envelope is empty then
 }
 
 // Output is what there is to do. Its slices are valid until the next Take.
 type Output struct {
 	Messages []raft.Message // as in raft.Output
 	Write    raft.Write     // as in raft.Output
+	Save     *raft.Snapshot // as in raft.Output
+	Restored raft.Index     // the table has become that of a leader's snapshot up to here, 0 if not
 	Replies  []Reply
 	Proposed []Proposed
 	Applied  []Applied
@@ -160,22 +171,32 @@ type Replica struct {
 	core    *raft.Core
 	now     raft.Time
 	table   Table
+	reached raft.Index // the last entry that the table holds
 	leases  Leases
 	leader  *leadership // nil unless this server leads
 	retired bool        // and never leads again
+	reads   reads
+	changes []change // of members, that are not answered
 	out     Output
 	failed  error
+
+	snapshots snapshots
 }
 
 // New returns a replica that starts, or starts again, with what survived on its disk. Its table is
-// empty until it learns what is committed.
+// the snapshot's, or empty, until it learns what is committed.
 func New(config Config, durable raft.Durable, now raft.Time) (*Replica, error) {
 	core, err := raft.New(config.Raft, durable, now)
 	if err != nil {
 		return nil, err
 	}
-	table := Table{tokens: config.TokenFloor}
-	return &Replica{config: config, core: core, now: now, table: table}, nil
+	r := &Replica{config: config, core: core, now: now, table: Table{tokens: config.TokenFloor}}
+	if durable.Snapshot != nil {
+		if err := r.restore(durable.Snapshot); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // Tick tells the replica what its clock reads. It comes before any other input.
@@ -185,8 +206,11 @@ func (r *Replica) Tick(now raft.Time) {
 }
 
 // Deadline is the next reading of the clock at which Tick and Take have something to do. Only a
-// leader acts on leases.
+// leader acts on leases. A snapshot under way goes on at once.
 func (r *Replica) Deadline() raft.Time {
+	if r.snapshots.taking != nil {
+		return r.now
+	}
 	deadline := r.core.Deadline()
 	if r.leader != nil && r.leader.ready {
 		if next, ok := r.leases.Next(); ok && !r.leases.crowded() {
@@ -208,6 +232,18 @@ func (r *Replica) Receive(m raft.Message) error { return r.core.Receive(m) }
 
 // Saved reports that a write is durable, see raft.Core.Saved.
 func (r *Replica) Saved(seq uint64) { r.core.Saved(seq) }
+
+// SnapshotSaved reports that Save is durable, see raft.Core.SnapshotSaved.
+func (r *Replica) SnapshotSaved(index raft.Index) {
+	r.core.SnapshotSaved(index)
+	r.snapshots.saved(index)
+}
+
+// Transfer begins to hand leadership over, see raft.Core.Transfer.
+func (r *Replica) Transfer(to raft.ServerID) error { return r.core.Transfer(to) }
+
+// Transferring reports to whom leadership is on its way, 0 for nobody.
+func (r *Replica) Transferring() raft.ServerID { return r.core.Transferring() }
 
 // Request takes a client's request. Its answer comes in a Take, this one's or a later one's. A
 // server that does not lead says so and passes nothing on: a proposal that wanders may arrive when
@@ -274,10 +310,12 @@ func (q Request) checkSession() error {
 	return nil
 }
 
-// Disconnect tells that the caller of a request has gone before the answer was handed to it. There
-// will be none. Only the request's Call and Key are looked at.
+// Disconnect tells that the caller of a request, a read or a change of members has gone before the
+// answer was handed to it. There will be none. Only the request's Call and Key are looked at.
 func (r *Replica) Disconnect(q Request) {
 	r.out.Replies = slices.DeleteFunc(r.out.Replies, func(y Reply) bool { return y.Call == q.Call })
+	r.reads.disconnect(q.Call)
+	r.changes = slices.DeleteFunc(r.changes, func(c change) bool { return c.call == q.Call })
 	if r.leader != nil {
 		r.leader.disconnect(q)
 	}
@@ -305,22 +343,45 @@ func (r *Replica) Take() (Output, error) {
 		return Output{}, r.failed
 	}
 	r.observeLeadership()
-	for _, e := range r.core.TakeCommitted() {
-		if err := r.apply(e); err != nil {
-			r.failed = err
-			return Output{}, err
-		}
+	if r.leader != nil {
+		r.leader.heir, r.leader.busy = r.core.Transferring(), false
+	}
+	if r.failed = r.catchUp(); r.failed != nil {
+		return Output{}, r.failed
 	}
 	if r.leader != nil {
 		r.lead()
 	}
+	r.compact()
 	core := r.core.Take() // what is committed is applied already, and proposing commits nothing
+	r.answerReads(core.Reads)
+	r.answerChanges()
 	out := r.out
-	out.Messages, out.Write = core.Messages, core.Write
+	out.Messages, out.Write, out.Save = core.Messages, core.Write, core.Save
+	if core.Save != nil {
+		r.snapshots.saving = core.Save.LastIncludedIndex
+	}
 	// Replies start anew: a Request may add one before the next Take, and must not write into
 	// these.
 	r.out = Output{Proposed: r.out.Proposed[:0], Applied: r.out.Applied[:0]}
 	return out, nil
+}
+
+// catchUp brings the table to what is committed: by a leader's snapshot if there is one, and the
+// entries behind it.
+func (r *Replica) catchUp() error {
+	if s := r.core.TakeRestore(); s != nil {
+		if err := r.restore(s); err != nil {
+			return err
+		}
+		r.out.Restored = s.LastIncludedIndex
+	}
+	for _, e := range r.core.TakeCommitted() {
+		if err := r.apply(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // apply carries out a committed entry.
@@ -330,6 +391,7 @@ func (r *Replica) apply(entry raft.Entry) error {
 		return fmt.Errorf("entry %d of term %d: %w", entry.Index, entry.Term, err)
 	}
 	result := r.table.Apply(entry.Index, e)
+	r.reached = entry.Index
 	switch {
 	case result.Again: // a duplicate sets no lease and ends none
 	case result.Kind == Granted || result.Kind == Extended:
@@ -340,7 +402,7 @@ func (r *Replica) apply(entry raft.Entry) error {
 	}
 	holder, _ := r.table.Holder(e.Key)
 	r.out.Applied = append(r.out.Applied,
-		Applied{entry.Index, entry.Term, e, result, r.table.Hash(), holder.Token})
+		Applied{entry.Index, entry.Term, e, result, r.table.Hash(), holder.Token, entry.Members})
 	if r.leader != nil {
 		r.applied(entry, e, result)
 	}
@@ -366,6 +428,7 @@ func (r *Replica) Retire() {
 	if r.leader != nil {
 		r.resign(0) // if anybody else leads, this server has not heard of it
 	}
+	r.refuseReads()
 }
 
 // Failed returns the error that has stopped the replica, if one has.
@@ -377,6 +440,8 @@ func (r *Replica) Clone() *Replica {
 	c.core = r.core.Clone()
 	c.table = r.table.Clone()
 	c.leases = r.leases.clone()
+	c.snapshots = r.snapshots.clone()
+	c.reads, c.changes = r.reads.clone(), slices.Clone(r.changes)
 	c.out = Output{
 		Replies:  slices.Clone(r.out.Replies),
 		Proposed: slices.Clone(r.out.Proposed),

@@ -15,17 +15,28 @@ func (r *Replica) admit(q Request) {
 	if r.reattach(q) {
 		return
 	}
+	if r.leader.heir != 0 { // nor does it wait: it would be sent away when the other one leads
+		r.reply(r.leader.refusal(q.Call))
+		return
+	}
 	r.leader.arrivals++
 	w := waiter{q, r.leader.arrivals}
 	switch q.Kind {
 	case Grant:
 		r.admitGrant(w)
 	case Release:
-		r.propose(q.envelope(), q.Token, ForClient, w)
+		r.proposeFor(w, q.Token)
 	case Extend:
 		r.admitExtend(w)
 	case Noop, Open:
-		r.propose(q.envelope(), 0, ForClient, w)
+		r.proposeFor(w, 0)
+	}
+}
+
+// proposeFor proposes what a client asks for, or refuses it.
+func (r *Replica) proposeFor(q waiter, meant Token) {
+	if !r.propose(q.envelope(), meant, ForClient, q) {
+		r.reply(r.leader.refusal(q.Call))
 	}
 }
 
@@ -38,7 +49,7 @@ func (r *Replica) admitExtend(q waiter) {
 		r.reply(Reply{Call: q.Call, Status: Expiring})
 		return
 	}
-	r.propose(q.envelope(), q.Token, ForClient, q)
+	r.proposeFor(q, q.Token)
 }
 
 // reattach finds a request that is here already, from an earlier attempt, and lets it answer this
@@ -90,7 +101,7 @@ func (r *Replica) admitGrant(q waiter) {
 	_, known := r.table.sessions[q.Client]
 	spent := q.Client != 0 && (!known || r.table.spent(q.envelope()))
 	if r.config.Rules.NoGate || spent && !r.config.Rules.NoRequestIDs {
-		r.propose(q.envelope(), 0, ForClient, q)
+		r.proposeFor(q, 0)
 		return
 	}
 	waits := len(l.waiting[q.Key]) > 0 || !r.free(q.Key)
@@ -115,18 +126,47 @@ func (l *leadership) queue(q waiter) {
 	l.touched = append(l.touched, q.Key)
 }
 
-// grantNext proposes a Grant for the first in a key's queue if the key is free. If that one's number
-// was closed while it waited, the key stays free for the next.
-func (r *Replica) grantNext(key string) {
-	for len(r.leader.waiting[key]) > 0 && r.free(key) {
-		queue := r.leader.waiting[key]
-		r.leader.waiters--
-		if len(queue) == 1 {
-			delete(r.leader.waiting, key)
-		} else {
-			r.leader.waiting[key] = queue[1:]
+// grantWaiting lets the queues of all keys that were touched move on, and keeps those that have to
+// be put off.
+func (r *Replica) grantWaiting() {
+	l := r.leader
+	kept := 0
+	for i := 0; i < len(l.touched); i++ { // grantNext may add to them
+		if key := l.touched[i]; !r.grantNext(key) {
+			l.touched[kept] = key
+			kept++
 		}
-		r.propose(queue[0].envelope(), 0, ForClient, queue[0])
+	}
+	l.touched, l.behind = l.touched[:kept], kept > 0
+}
+
+// grantNext proposes a Grant for the first in a key's queue if the key is free. If that one's number
+// was closed while it waited, the key stays free for the next. It reports whether the queue has moved
+// as far as it can: if the log takes no more, the first keeps its place, but for one that came only
+// to try.
+func (r *Replica) grantNext(key string) bool {
+	l := r.leader
+	for len(l.waiting[key]) > 0 && r.free(key) {
+		first := l.waiting[key][0]
+		proposed := r.propose(first.envelope(), 0, ForClient, first)
+		if !proposed && !first.Try {
+			return false
+		}
+		l.leave(key)
+		if !proposed {
+			r.reply(l.refusal(first.Call))
+		}
+	}
+	return true
+}
+
+// leave takes the first out of a key's queue.
+func (l *leadership) leave(key string) {
+	l.waiters--
+	if queue := l.waiting[key]; len(queue) > 1 {
+		l.waiting[key] = queue[1:]
+	} else {
+		delete(l.waiting, key)
 	}
 }
 
@@ -155,7 +195,7 @@ func (r *Replica) giveBack(g ghost) {
 	back := l.retold[g.request.Key] == g.token || slices.ContainsFunc(l.early, again) ||
 		slices.ContainsFunc(l.proposals, func(p proposal) bool { return again(p.request) })
 	if !back || r.config.Rules.NoRequestIDs {
-		r.cleanUp(g.request.Key, g.token)
+		r.cleanUp(g)
 	}
 }
 

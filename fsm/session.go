@@ -123,7 +123,7 @@ func (t *Table) remember(s *session, index raft.Index, e Envelope) Result {
 // take a lock for its own that is over, and the request is not carried out a second time either.
 // The client hears Noop, and asks under a new number if it still wants the lock.
 func (t *Table) again(o outcome, e Envelope) Result {
-	tenure, held := t.held[e.Key]
+	tenure, held := t.Holder(e.Key)
 	switch {
 	case o.command != hashCommand(e.Command):
 		return Result{Kind: NumberReused}

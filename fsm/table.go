@@ -23,7 +23,7 @@ const maxLocks = 1 << 20
 // it anywhere, so that replicas which apply the same entries at different times are equal all the
 // same.
 type Table struct {
-	held     map[string]Tenure
+	held     tenures
 	tokens   Token // the last one assigned; it never falls, whatever is released
 	sessions map[ClientID]session
 	silences []silence // of each session one, see forget
@@ -36,7 +36,7 @@ func (t *Table) Apply(index raft.Index, e Envelope) Result {
 	if e.Client != 0 {
 		return t.applyOnce(index, e) // and unless it was carried out before, that calls Apply
 	}
-	tenure, held := t.held[e.Key]
+	tenure, held := t.Holder(e.Key)
 	switch e.Kind {
 	case Grant:
 		// A key that is held stays with its holder. A leader behind its gate knows its whole log
@@ -46,7 +46,7 @@ func (t *Table) Apply(index raft.Index, e Envelope) Result {
 		if held {
 			return Result{Kind: GrantRejected}
 		}
-		if len(t.held) >= maxLocks {
+		if t.held.size >= maxLocks {
 			return Result{Kind: TableFull}
 		}
 		// One counter for all keys, in the table and nowhere else. It survives every removal, so
@@ -99,37 +99,57 @@ func (t *Table) Apply(index raft.Index, e Envelope) Result {
 }
 
 func (t *Table) put(key string, tenure Tenure) {
-	if t.held == nil {
-		t.held = map[string]Tenure{}
-	}
-	t.held[key] = tenure
+	t.held = tenures{t.held.top.with(key, tenure), t.held.size + 1}
 	t.sum += hashTenure(key, tenure)
 }
 
 func (t *Table) remove(key string, tenure Tenure) {
-	delete(t.held, key)
+	t.held = tenures{t.held.top.without(key), t.held.size - 1}
 	t.sum -= hashTenure(key, tenure)
 }
 
 // Holder returns the tenure of key, and whether there is one.
 func (t *Table) Holder(key string) (Tenure, bool) {
-	tenure, held := t.held[key]
-	return tenure, held
+	b := t.held.find(key)
+	if b == nil {
+		return Tenure{}, false
+	}
+	return b.tenure, true
+}
+
+// Tenures goes through the held keys in order, each with its tenure, as of now: the table may change
+// meanwhile.
+func (t *Table) Tenures() func(yield func(key string, tenure Tenure) bool) {
+	held := t.held
+	return func(yield func(string, Tenure) bool) {
+		w := held.walk()
+		for b := w.next(); b != nil; b = w.next() {
+			if !yield(b.key, b.tenure) {
+				return
+			}
+		}
+	}
 }
 
 // Keys returns the held keys in order.
-func (t *Table) Keys() []string { return slices.Sorted(maps.Keys(t.held)) }
+func (t *Table) Keys() []string {
+	var keys []string
+	for key := range t.Tenures() {
+		keys = append(keys, key)
+	}
+	return keys
+}
 
 // Len is the number of held keys.
-func (t *Table) Len() int { return len(t.held) }
+func (t *Table) Len() int { return t.held.size }
 
 // Tokens is the last token given out.
 func (t *Table) Tokens() Token { return t.tokens }
 
 // Clone returns an independent copy.
 func (t *Table) Clone() Table {
-	c := *t
-	c.held, c.sessions = maps.Clone(t.held), maps.Clone(t.sessions) // a session's parts are never written
+	c := *t                             // branches are never written
+	c.sessions = maps.Clone(t.sessions) // and neither are a session's parts
 	c.silences = slices.Clone(t.silences)
 	return c
 }

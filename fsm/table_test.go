@@ -260,8 +260,8 @@ func TestAnUnknownCommandChangesNothing(t *testing.T) {
 // keys.
 func hashAnew(table *Table) uint64 {
 	anew := Table{tokens: table.tokens}
-	for _, key := range table.Keys() {
-		anew.put(key, table.held[key])
+	for key, tenure := range table.Tenures() {
+		anew.put(key, tenure)
 	}
 	for id, s := range table.sessions {
 		anew.sum += hashSession(id, s)
@@ -332,10 +332,9 @@ func TestDifferentTablesHaveDifferentHashes(t *testing.T) {
 	seen := map[uint64]string{}
 	for _, h := range held {
 		for tokens := range Token(3) {
-			table := Table{held: h, tokens: tokens}
-			table.sum = 0
+			table := Table{tokens: tokens}
 			for key, tenure := range h {
-				table.sum += hashTenure(key, tenure)
+				table.put(key, tenure)
 			}
 			name := fmt.Sprint(h, tokens)
 			if other, ok := seen[table.Hash()]; ok {
