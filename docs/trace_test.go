@@ -14,22 +14,50 @@ import (
 // rebuilt is a node as trace.md says how to rebuild it, from a trace and nothing else.
 type rebuilt struct {
 	boot    int64 // the event that started it
-	log     []trace.EntryRecord
+	log     logFrom
 	state   trace.StateRecord
 	applied raft.Index
 	writes  []pendingWrite // in the order of seq
 
 	diskTerm raft.Term
 	diskVote raft.ServerID
-	disk     []trace.EntryRecord
+	disk     logFrom
 }
 
+// logFrom is a log that begins behind an entry: 0, or the end of a snapshot.
+type logFrom struct {
+	begin   trace.SnapshotRecord
+	entries []trace.EntryRecord
+}
+
+func (l *logFrom) end() raft.Index { return l.begin.Index + raft.Index(len(l.entries)) }
+
 // term is that of an entry, 0 if there is none.
-func (n *rebuilt) term(i raft.Index) raft.Term {
-	if i < 1 || i > raft.Index(len(n.log)) {
+func (l *logFrom) term(i raft.Index) raft.Term {
+	switch {
+	case i == l.begin.Index:
+		return l.begin.Term
+	case i < l.begin.Index || i > l.end():
 		return 0
 	}
-	return n.log[i-1].Term
+	return l.entries[i-l.begin.Index-1].Term
+}
+
+// span returns a copy of some entries.
+func (l *logFrom) span(first, last raft.Index) []trace.EntryRecord {
+	return slices.Clone(l.entries[first-l.begin.Index-1 : last-l.begin.Index])
+}
+
+// put cuts the log before the first of some entries and adds them.
+func (l *logFrom) put(entries ...trace.EntryRecord) {
+	l.entries = append(l.span(l.begin.Index+1, entries[0].Index-1), entries...)
+}
+
+// beginBehind lets the log begin behind a snapshot whose last entry it does not have.
+func (l *logFrom) beginBehind(s *trace.SnapshotRecord) {
+	if s.Index < l.begin.Index || l.term(s.Index) != s.Term {
+		l.begin, l.entries = *s, nil
+	}
 }
 
 type pendingWrite struct {
@@ -77,10 +105,17 @@ func (o *outsider) report(e *trace.Event, format string, args ...any) {
 func (o *outsider) follow(n *rebuilt, e *trace.Event) {
 	switch e.Kind {
 	case trace.KindStart, trace.KindRestart:
-		if s := e.State; e.Kind == trace.KindRestart && (s.Term != n.diskTerm || s.Vote != n.diskVote || s.Last != raft.Index(len(n.disk))) {
-			o.report(e, "the disk had %d, %d, %d entries", n.diskTerm, n.diskVote, len(n.disk))
+		if s := e.State; e.Kind == trace.KindRestart && (s.Term != n.diskTerm || s.Vote != n.diskVote || s.Last != n.disk.end()) {
+			o.report(e, "the disk had %d, %d, entries to %d", n.diskTerm, n.diskVote, n.disk.end())
 		}
 		*n = rebuilt{boot: e.ID, state: *e.State, diskTerm: e.State.Term, diskVote: e.State.Vote}
+		if e.Snapshot != nil {
+			n.log.begin, n.disk.begin, n.applied = *e.Snapshot, *e.Snapshot, e.Snapshot.Index
+		}
+	case trace.KindTrim:
+		n.log.beginBehind(e.Snapshot)
+	case trace.KindTable:
+		n.applied = e.Snapshot.Index
 	case trace.KindAppend:
 		o.append(n, e)
 	case trace.KindState:
@@ -90,12 +125,13 @@ func (o *outsider) follow(n *rebuilt, e *trace.Event) {
 	case trace.KindSaved, trace.KindSynced:
 		o.saved(n, e)
 	case trace.KindCrash, trace.KindStop:
-		n.log = nil
+		n.log = logFrom{}
 	case trace.KindApply:
 		o.apply(n, e)
 	case trace.KindSend:
-		m, end := e.Message, raft.Index(len(n.disk))
-		if m.Term > n.diskTerm || m.Kind == "append-reply" && m.Success && m.Match > end {
+		m, end := e.Message, n.disk.end()
+		if m.Term > n.diskTerm || m.Kind == "append-reply" && m.Success && m.Match > end ||
+			m.Kind == "snapshot-reply" && m.Installed && m.LastIndex > end {
 			o.report(e, "says %d, %d; its disk %d, %d", m.Term, m.Match, n.diskTerm, end)
 		}
 	}
@@ -109,15 +145,15 @@ func (o *outsider) becomes(n *rebuilt, e *trace.Event) {
 		}
 		o.leaders[e.State.Term] = e.Node
 	}
-	if e.State.Last != raft.Index(len(n.log)) || e.State.LastTerm != n.term(e.State.Last) {
-		o.report(e, "the log has %d entries, the last of term %d", len(n.log), n.term(e.State.Last))
+	if e.State.Last != n.log.end() || e.State.LastTerm != n.log.term(e.State.Last) {
+		o.report(e, "the log ends at %d, with term %d", n.log.end(), n.log.term(e.State.Last))
 	}
 }
 
 func (o *outsider) apply(n *rebuilt, e *trace.Event) {
 	n.applied++
 	i := e.Entry.Index
-	if i != n.applied || i > n.state.Applied || e.Entry.Term != n.term(i) {
+	if i != n.applied || i > n.state.Applied || e.Entry.Term != n.log.term(i) {
 		o.report(e, "entry %d is applied, %d is due, of %d", i, n.applied, n.state.Applied)
 	}
 	if hash, known := o.hashes[i]; known && hash != e.Entry.Hash {
@@ -128,22 +164,22 @@ func (o *outsider) apply(n *rebuilt, e *trace.Event) {
 
 func (o *outsider) write(n *rebuilt, e *trace.Event) {
 	w := pendingWrite{WriteRecord: *e.Write}
-	if w.Last > raft.Index(len(n.log)) {
-		o.report(e, "entry %d is written, the log has %d", w.Last, len(n.log))
+	if w.Last > n.log.end() {
+		o.report(e, "entry %d is written, the log ends at %d", w.Last, n.log.end())
 	} else if w.First > 0 {
-		w.entries = slices.Clone(n.log[w.First-1 : w.Last])
+		w.entries = n.log.span(w.First, w.Last)
 	}
 	n.writes = append(n.writes, w)
 }
 
 func (o *outsider) append(n *rebuilt, e *trace.Event) {
-	if e.Entry.Index > raft.Index(len(n.log))+1 {
-		o.report(e, "entry %d, the log has %d", e.Entry.Index, len(n.log))
+	if e.Entry.Index > n.log.end()+1 {
+		o.report(e, "entry %d, the log ends at %d", e.Entry.Index, n.log.end())
 		return
 	}
-	n.log = append(n.log[:e.Entry.Index-1:e.Entry.Index-1], *e.Entry)
+	n.log.put(*e.Entry)
 	if e.Cause == n.boot {
-		n.disk = slices.Clone(n.log)
+		n.disk = n.log
 	}
 }
 
@@ -155,11 +191,14 @@ func (o *outsider) saved(n *rebuilt, e *trace.Event) {
 		w := n.writes[0]
 		n.writes = n.writes[1:]
 		n.diskTerm, n.diskVote = w.Term, w.Vote
-		if len(w.entries) > 0 && w.First <= raft.Index(len(n.disk))+1 {
-			n.disk = append(n.disk[:w.First-1:w.First-1], w.entries...)
+		if w.Snapshot != nil {
+			n.disk.beginBehind(w.Snapshot)
+		}
+		if len(w.entries) > 0 && w.First <= n.disk.end()+1 {
+			n.disk.put(w.entries...)
 		}
 	}
-	end := raft.Index(len(n.disk))
+	end := n.disk.end()
 	if w := e.Write; w.Term != n.diskTerm || w.Vote != n.diskVote || w.Last != end {
 		o.report(e, "the disk has %d, %d, %d, not %+v", n.diskTerm, n.diskVote, end, *w)
 	}

@@ -23,10 +23,14 @@ type invariant struct {
 	firstApply func(w *World, n *node, a *fsm.Applied) string  // once for each entry
 	took       func(w *World, n *node, out *fsm.Output) string // all that followed from an input
 	answer     func(w *World, n *node, q *fsm.Request, y *fsm.Reply) string
-	heard      func(w *World, c *client, token fsm.Token) string // a client takes a lock for its own
+	read       func(w *World, n *node, r *openRead, y *fsm.Reply) string // a read of the table is over
+	heard      func(w *World, c *client, token fsm.Token) string         // a client takes a lock for its own
 	// A resource has compared a token, and then it has done what a write is for.
 	shown  func(w *World, key string, token fsm.Token, passes bool) string
 	landed func(w *World, key string, token fsm.Token) string
+
+	saves    func(w *World, n *node, s *raft.Snapshot) string // a snapshot is about to be saved
+	restored func(w *World, n *node, end raft.Index) string   // the table has become a snapshot's
 
 	store   func(w *World, n *node) string // a disk's durable state changed
 	restart func(w *World, n *node) string
@@ -39,6 +43,9 @@ const (
 	coreState   = "core-state"
 	logMatching = "log-matching"
 	stormName   = "event-storm"
+
+	snapshotCommitted = "snapshot-committed"
+	snapshotDurable   = "snapshot-durable"
 )
 
 // invariants returns all of them, fresh.
@@ -49,7 +56,8 @@ func invariants() []invariant {
 		commitMonotone(), commitAgreement(), commitDurable(), leaderCompleteness(), stateMachineSafety(),
 		acknowledgedDurable(), tokensIncrease(), oneHolder(), grantedOnce(), removalMeant(), neverWithdrawn(),
 		leaderWaits(), gateHolds(), oneExpire(), expireEarned(), ghostCleaned(),
-		fencedWrites(), holderServed(),
+		fencedWrites(), holderServed(), readsLinearizable(),
+		snapshotAgreesCheck(), snapshotCommittedCheck(), snapshotDurableCheck(),
 		{name: wellFormed, sentence: "no server gets a message that a correct peer cannot have sent"},
 		{name: readable, sentence: "every committed command can be read"},
 		{name: coreState, sentence: "each core's state is one that raft.Check and raft.Delta accept (watched in tests)"},
@@ -87,8 +95,8 @@ func InvariantNames() []string {
 type hooks struct {
 	onStep, onChange, onAppend, onSend, onReceived []invariant
 	onPropose, onApply, onFirstApply, onAnswer     []invariant
-	onTook, onHeard, onStore, onBoot               []invariant
-	onShown, onLanded                              []invariant
+	onTook, onHeard, onStore, onBoot, onRead       []invariant
+	onShown, onLanded, onSaves, onRestored         []invariant
 }
 
 func newHooks() hooks {
@@ -110,8 +118,11 @@ func newHooks() hooks {
 		add(&h.onTook, i.took != nil)
 		add(&h.onAnswer, i.answer != nil)
 		add(&h.onHeard, i.heard != nil)
+		add(&h.onRead, i.read != nil)
 		add(&h.onShown, i.shown != nil)
 		add(&h.onLanded, i.landed != nil)
+		add(&h.onSaves, i.saves != nil)
+		add(&h.onRestored, i.restored != nil)
 		add(&h.onStore, i.store != nil)
 		add(&h.onBoot, i.restart != nil)
 	}
@@ -205,6 +216,24 @@ func (h *hooks) landed(w *World, key string, token fsm.Token) {
 func (h *hooks) answer(w *World, n *node, q *fsm.Request, y *fsm.Reply) {
 	for i := range h.onAnswer {
 		w.judge(&h.onAnswer[i], n, h.onAnswer[i].answer(w, n, q, y))
+	}
+}
+
+func (h *hooks) read(w *World, n *node, r *openRead, y *fsm.Reply) {
+	for i := range h.onRead {
+		w.judge(&h.onRead[i], n, h.onRead[i].read(w, n, r, y))
+	}
+}
+
+func (h *hooks) saves(w *World, n *node, s *raft.Snapshot) {
+	for i := range h.onSaves {
+		w.judge(&h.onSaves[i], n, h.onSaves[i].saves(w, n, s))
+	}
+}
+
+func (h *hooks) restored(w *World, n *node, end raft.Index) {
+	for i := range h.onRestored {
+		w.judge(&h.onRestored[i], n, h.onRestored[i].restored(w, n, end))
 	}
 }
 

@@ -9,16 +9,15 @@ import (
 // logMatchingCheck: Figure 3. Each entry that any server stores is entered under (index, term) with
 // the hash of its whole prefix; the same pair must always bring the same hash.
 func logMatchingCheck() invariant {
-	type position struct {
-		term  raft.Term
-		chain uint64
-	}
-	first := []position{{}}               // by index, what was stored there first
-	others := map[raft.Index][]position{} // and later, in other terms: there are few
-	check := func(i raft.Index, term raft.Term, chain uint64) string {
-		p := position{term, chain}
-		if int(i) == len(first) {
-			first = append(first, p)
+	first := []stored{{}}               // by index, what was stored there first; of term 0 where nothing was
+	others := map[raft.Index][]stored{} // and later, in other terms: there are few
+	one := func(i raft.Index, term raft.Term, chain uint64) string {
+		p := stored{term, chain}
+		for int(i) >= len(first) { // what lies before may be in snapshots only
+			first = append(first, stored{})
+		}
+		if first[i].term == 0 {
+			first[i] = p
 		}
 		for _, known := range append(others[i], first[i]) {
 			if known.term == term && known.chain == chain {
@@ -31,24 +30,28 @@ func logMatchingCheck() invariant {
 		others[i] = append(others[i], p)
 		return ""
 	}
+	check := func(n *node, entries []raft.Entry) string {
+		for _, e := range entries {
+			if problem := one(e.Index, e.Term, n.chains[e.Index-1]); problem != "" {
+				return problem
+			}
+		}
+		return ""
+	}
 	return invariant{
 		name:     logMatching,
 		sentence: "two logs with an entry of the same index and term are equal up to it",
 		append: func(w *World, n *node, before *raft.Status, entries []raft.Entry) string {
-			for _, e := range entries {
-				if problem := check(e.Index, e.Term, n.chains[e.Index-1]); problem != "" {
-					return problem
-				}
-			}
-			return ""
+			return check(n, entries)
 		},
 		restart: func(w *World, n *node) string {
-			for i, e := range n.disk.durable.Entries {
-				if problem := check(e.Index, e.Term, n.chains[i]); problem != "" {
-					return problem
-				}
-			}
-			return ""
+			return check(n, n.disk.durable.Entries)
 		},
 	}
+}
+
+// stored is an entry in some log, with all that stands before it.
+type stored struct {
+	term  raft.Term
+	chain uint64
 }

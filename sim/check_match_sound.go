@@ -13,7 +13,7 @@ func matchSound() invariant {
 		name:     "match-sound",
 		sentence: "a leader's matchIndex is at most what the follower durably shares with it",
 		received: func(w *World, n *node, m *raft.Message) string {
-			if _, ok := m.Body.(raft.AppendEntriesReply); !ok || n.status.Role != raft.Leader {
+			if !acknowledges(m.Body) || n.status.Role != raft.Leader {
 				return ""
 			}
 			follower := w.node(m.From)
@@ -29,4 +29,13 @@ func matchSound() invariant {
 			return ""
 		},
 	}
+}
+
+// acknowledges reports whether a message can tell a leader what a follower has.
+func acknowledges(body raft.Body) bool {
+	switch body.(type) {
+	case raft.AppendEntriesReply, raft.InstallSnapshotReply:
+		return true
+	}
+	return false
 }

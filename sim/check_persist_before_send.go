@@ -31,8 +31,13 @@ func persistBeforeSend() invariant {
 					return fmt.Sprintf("it grants S%d its vote of term %d, its disk has S%d", m.To, m.Term, d.VotedFor)
 				}
 			case raft.AppendEntriesReply:
-				if body.Success && body.MatchIndex > raft.Index(len(d.Entries)) {
-					return fmt.Sprintf("it acknowledges entry %d, its disk ends at %d", body.MatchIndex, len(d.Entries))
+				if body.Success && body.MatchIndex > n.disk.last() {
+					return fmt.Sprintf("it acknowledges entry %d, its disk ends at %d", body.MatchIndex, n.disk.last())
+				}
+			case raft.InstallSnapshotReply:
+				if body.Installed && body.LastIncludedIndex > n.disk.last() {
+					return fmt.Sprintf("it says to have the snapshot up to entry %d, its disk ends at %d",
+						body.LastIncludedIndex, n.disk.last())
 				}
 			}
 			return ""

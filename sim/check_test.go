@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -145,6 +146,12 @@ func extends(t *testing.T, i *invariant, commands ...string) string {
 }
 
 func showings(t *testing.T) map[string][]showing {
+	all := showingsOfLogsAndLocks(t)
+	maps.Copy(all, showingsOfSnapshots(t))
+	return all
+}
+
+func showingsOfLogsAndLocks(t *testing.T) map[string][]showing {
 	answered := &fsm.Reply{Status: fsm.Answered, Result: granted(3, 1).Result, Index: 3}
 	request := &fsm.Request{Client: 1, Seq: 3}
 	return map[string][]showing{
@@ -557,6 +564,18 @@ func showings(t *testing.T) map[string][]showing {
 				return begins(w, i, 2)
 			}},
 		},
+		"reads-linearizable": {
+			{"a read as of an entry before one that was told", "told of entry 4, and is answered as of entry 3", func(w *World, i *invariant) string {
+				return shows(w, i, 4, 3, 9)
+			}},
+			{"a read from a table that is not so far", "as of entry 5, and the table has applied 4", func(w *World, i *invariant) string {
+				return shows(w, i, 4, 5, 4)
+			}},
+			{"a read as of what was told", "", func(w *World, i *invariant) string { return shows(w, i, 4, 4, 4) }},
+			{"one that is refused", "", func(w *World, i *invariant) string {
+				return i.read(w, w.nodes[0], &openRead{floor: 4}, &fsm.Reply{Status: fsm.Unknown})
+			}},
+		},
 		"gate-holds": {
 			{"a Grant that fails", `grant 0 door", is rejected: token 1 holds the key`, func(w *World, i *invariant) string {
 				return i.firstApply(w, w.nodes[0], granted(1, 1)) + i.firstApply(w, w.nodes[0], rejected(2, 1))
@@ -657,6 +676,12 @@ func inputs(w *World, i *invariant, n int) (problem string) {
 // hears lets the leader S1 of a world in which entry 2 is everywhere look at an answer of S2.
 func hears(w *World, i *invariant) string {
 	return i.received(w, w.nodes[0], &raft.Message{From: 2, To: 1, Term: 1, Body: raft.AppendEntriesReply{}})
+}
+
+// shows tells an invariant that a read is answered as of an entry, by a table that has applied some.
+func shows(w *World, i *invariant, floor, as, applied raft.Index) string {
+	w.nodes[0].status.LastApplied = applied
+	return i.read(w, w.nodes[0], &openRead{floor: floor}, &fsm.Reply{Status: fsm.Answered, Index: as})
 }
 
 // settled is a world in which S1 leads term 1 and its two entries are on all disks.
@@ -776,7 +801,9 @@ func TestACoreThatForgetsIsNoticedWhenLookedAtDeeply(t *testing.T) {
 	w := settled(t)
 	n := w.nodes[1]
 	core := n.replica.Core().Clone()
-	core.ElectionTimeout()
+	if err := core.Receive(raft.Message{From: 1, To: 2, Term: 2, Body: raft.AppendEntries{}}); err != nil {
+		t.Fatal(err)
+	}
 	n.shadow = core // as if it had been in term 2 before
 	w.checkDeep(n)
 	checkBroken(t, w, coreState)

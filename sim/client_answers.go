@@ -11,9 +11,13 @@ import (
 func (w *World) answer(n *node, y *fsm.Reply) {
 	call, ok := n.calls[y.Call]
 	if !ok {
-		return // nobody asked: a proposal of the scenario's own
+		w.answerRead(n, y) // or nobody has asked: it is a proposal of the scenario's own
+		return
 	}
 	delete(n.calls, y.Call)
+	if y.Status == fsm.Answered {
+		w.told = max(w.told, y.Index)
+	}
 	m := &clientMessage{request: call.request, reply: *y}
 	w.checks.answer(w, n, &m.request, &m.reply)
 	f := flight{from: n.index, to: call.client, kind: messageRequestReply, client: m}
@@ -40,6 +44,8 @@ func (w *World) clientReceives(c *client, f *flight) {
 		w.traceAnswer(c, f, stateWaiting)
 	case fsm.NotLeader:
 		w.counters[countNotLeader]++
+		w.redirect(c, f)
+	case fsm.Busy:
 		w.redirect(c, f)
 	case fsm.Unknown:
 		w.counters[countUnknown]++

@@ -82,7 +82,7 @@ func TestAScheduledConnectLeavesWhatTheClientWaitedFor(t *testing.T) {
 		hold S3->A
 		A: acquire door lease=9s
 		at 800ms connect A
-		run 1s
+		run 900ms
 		release S3->A
 		until A connected`, "A",
 		"open 0.1 S1", "← waiting", "open 0.1 S3", "← connected Opened{2}", "grant 1.1 S3", "disconnect S3", "open 0.1 S3",

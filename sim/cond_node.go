@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -39,7 +40,13 @@ func (n *node) field(key string) string {
 	case "last":
 		return text(s.LastIndex)
 	case "log":
-		return termsText(n.replica.Core().Entries(1, s.LastIndex))
+		return termsText(n.entries())
+	case "read":
+		return cmp.Or(n.reading.last, readNone)
+	case "snapshot":
+		return snapshotText(n.replica.Core().Snapshot())
+	case "durable.snapshot":
+		return snapshotText(n.disk.durable.Snapshot)
 	case "durable.term":
 		return text(n.disk.durable.Term)
 	case "durable.vote":
@@ -48,6 +55,19 @@ func (n *node) field(key string) string {
 		return termsText(n.disk.durable.Entries)
 	}
 	return "?"
+}
+
+// entries are those that a node's log has in memory.
+func (n *node) entries() []raft.Entry {
+	core := n.replica.Core()
+	return core.Entries(core.FirstIndex(), n.status.LastIndex)
+}
+
+func snapshotText(s *raft.Snapshot) string {
+	if s == nil {
+		return "none"
+	}
+	return text(s.LastIncludedIndex) + "@" + text(s.LastIncludedTerm)
 }
 
 func text[T ~uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
@@ -114,6 +134,14 @@ func (f *flight) field(key string) string {
 		if key == "granted" {
 			return yesNo(b.VoteGranted)
 		}
+	case raft.PreVote:
+		if key == "last" {
+			return text(b.LastLogIndex) + "@" + text(b.LastLogTerm)
+		}
+	case raft.PreVoteReply:
+		if key == "granted" {
+			return yesNo(b.VoteGranted)
+		}
 	case raft.AppendEntries:
 		switch key {
 		case "prev":
@@ -123,6 +151,8 @@ func (f *flight) field(key string) string {
 		case "commit":
 			return text(b.LeaderCommit)
 		}
+	case raft.InstallSnapshot, raft.InstallSnapshotReply:
+		return snapshotField(b, key)
 	case raft.AppendEntriesReply:
 		switch key {
 		case "success":
@@ -139,4 +169,27 @@ func yesNo(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// snapshotField is field for messages about snapshots.
+func snapshotField(body raft.Body, key string) string {
+	switch b := body.(type) {
+	case raft.InstallSnapshot:
+		switch key {
+		case "last":
+			return text(b.LastIncludedIndex) + "@" + text(b.LastIncludedTerm)
+		case "offset":
+			return text(b.Offset)
+		case "done":
+			return yesNo(b.Done)
+		}
+	case raft.InstallSnapshotReply:
+		switch key {
+		case "offset":
+			return text(b.Offset)
+		case "installed":
+			return yesNo(b.Installed)
+		}
+	}
+	return "?"
 }

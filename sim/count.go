@@ -55,6 +55,25 @@ const (
 	countRead
 	countRefused
 	countNoops
+	countReads
+	countReadsFailed
+	countReadsLocal
+	countReadsStale
+	countTransfers
+	countTransfersRefused
+	countTransfersDone
+	countTransfersGivenUp
+	countSnapshots
+	countSnapshotsRefused
+	countSnapshotsInstalled
+	countSnapshotsRestored
+	countSnapshotsSuffix
+	countSnapshotsConflict
+	countSnapshotsLost
+	countSnapshotsUnnamed
+	countSnapshotsSent
+	countSnapshotsResent
+	countHeartbeats
 	countViolations
 	countMessages // of all; behind it one for each messageKind
 	countEnd      = countMessages + counter(messageWrite) + 1
@@ -80,6 +99,16 @@ func counterNames() [countEnd]string {
 		countCleanups: "cleanups", countHeld: "try.held", countNotLeader: "answers.not-leader",
 		countUnknown: "answers.unknown", countLateGrants: "grant.late",
 		countWritten: "written", countRead: "read", countRefused: "refused", countNoops: "noops", countViolations: "violations",
+		countReads: "reads", countReadsFailed: "reads.failed",
+		countReadsLocal: "reads.local", countReadsStale: "reads.stale",
+		countTransfers: "transfers", countTransfersRefused: "transfers.refused",
+		countTransfersDone: "transfers.done", countTransfersGivenUp: "transfers.given-up",
+		countSnapshots: "snapshots", countSnapshotsRefused: "snapshots.refused",
+		countSnapshotsInstalled: "snapshots.installed", countSnapshotsRestored: "snapshots.restored",
+		countSnapshotsSuffix: "snapshots.suffix", countSnapshotsConflict: "snapshots.conflict",
+		countSnapshotsLost: "snapshots.lost", countSnapshotsUnnamed: "snapshots.unnamed",
+		countSnapshotsSent: "snapshots.sent", countSnapshotsResent: "snapshots.resent",
+		countHeartbeats: "messages.append.empty",
 	}
 	for k := messageVote; k <= messageWrite; k++ {
 		names[countMessages+counter(k)] = "messages." + k.String()

@@ -85,7 +85,7 @@ func (r *recorder) head(v *Verdict) {
 	if !v.Pipelining {
 		pipeline = " pipeline=off"
 	}
-	r.line("config election=10h heartbeat=1h window=%d%s", searchWindow, pipeline)
+	r.line("config election=10h heartbeat=1h prevote=off checkquorum=off window=%d%s", searchWindow, pipeline)
 	if rules := v.Without(); len(rules) > 0 {
 		r.line("without %s", strings.Join(rules, " "))
 	}

@@ -28,6 +28,7 @@ type row struct {
 	opening  string    // of its words
 	letGo    bool      // of a row about a network that lets go of what it held
 	asks     raft.Term // of a row in which a candidate asks for votes
+	wouldAsk bool      // in which a server asks whether it would win
 }
 
 // A tone is why a row is coloured.
@@ -145,11 +146,9 @@ func (s *teller) moment(m *moment) {
 		}
 	}
 	s.applies(m, applied)
-	for _, e := range m.tail {
-		if e.Kind == trace.KindViolation {
-			s.violation(e)
-		}
-	}
+	s.readsAndTransfers(m)
+	s.snapshots(m)
+	s.violations(m)
 	if m.Kind != trace.KindStart && m.Kind != trace.KindRestart {
 		s.appends(m, appended)
 	}
@@ -180,6 +179,14 @@ func (s *teller) last() *row {
 		return nil
 	}
 	return &s.rows[len(s.rows)-1]
+}
+
+func (s *teller) violations(m *moment) {
+	for _, e := range m.tail {
+		if e.Kind == trace.KindViolation {
+			s.violation(e)
+		}
+	}
 }
 
 // violation is a broken invariant. If the row before shows something wrong at the same time, it

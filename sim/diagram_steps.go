@@ -41,7 +41,8 @@ func moments(t *trace.Trace) []moment {
 // owns reports whether the next event follows from this moment's input.
 func (m *moment) owns(e *trace.Event) bool {
 	switch e.Kind {
-	case trace.KindState, trace.KindAppend, trace.KindWrite, trace.KindApply, trace.KindSend, trace.KindReply, trace.KindViolation:
+	case trace.KindState, trace.KindAppend, trace.KindWrite, trace.KindApply, trace.KindSend, trace.KindReply, trace.KindViolation,
+		trace.KindTrim, trace.KindTable, trace.KindKeep:
 		return true
 	case trace.KindStop: // a real node is stopped from outside, too
 		return e.Cause != 0

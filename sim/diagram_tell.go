@@ -20,6 +20,9 @@ func (s *teller) state(m *moment, e *trace.Event) {
 	before, after := *look, stateOf(e)
 	look.role, look.term = after.Role, after.Term
 	switch {
+	case after.Role == raft.PreCandidate.String() && before.role != after.Role:
+		words := fmt.Sprintf("%s asks whether it would win term %d", e.Node, after.Term+1)
+		s.add(e, words, toneElects).wouldAsk = true
 	case after.Role == raft.Candidate.String() && (before.role != after.Role || before.term != after.Term):
 		s.candidate(e, column, after.Term)
 	case after.Role == raft.Leader.String() && before.role != after.Role:
@@ -34,6 +37,9 @@ func (s *teller) state(m *moment, e *trace.Event) {
 }
 
 func (s *teller) candidate(e *trace.Event, column int, term raft.Term) {
+	if r := s.last(); r != nil && r.wouldAsk && r.node == column && s.quick(s.event(r.event), e) {
+		s.rows = s.rows[:len(s.rows)-1] // it would, and now it does
+	}
 	r := s.add(e, fmt.Sprintf("%s asks for votes, term %d", e.Node, term), toneElects)
 	r.asks = term
 	r.arrows = map[int]rune{}

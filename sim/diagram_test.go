@@ -244,6 +244,7 @@ func TestAPictureWithoutNumbersStillTellsWhoAsked(t *testing.T) {
 func TestAnElectionThatIsSteppedByHandIsInOrder(t *testing.T) {
 	got := picture(t, `# By hand
 nodes 3
+config prevote=off
 manual
 timeout S1
 deliver S1->S2 vote

@@ -44,11 +44,7 @@ func inBrackets(text string) string {
 }
 
 func logWords(m *moment) string {
-	last := stateOf(m.Event).Last
-	if last == 0 {
-		return "an empty log" + inBrackets(m.Text)
-	}
-	return "entries " + span(1, last) + inBrackets(m.Text)
+	return holdsWords(m.Snapshot, stateOf(m.Event).Last) + inBrackets(m.Text)
 }
 
 // down is a node that stops itself.

@@ -16,6 +16,7 @@ type disk struct {
 	unsynced []unsynced // handed out and not finished, oldest first
 	busy     trace.Time // when the last scheduled completion is due
 	writes   uint64     // how many were handed out since the run began: the draws' ordinal
+	files    files      // of snapshots, beside the log
 
 	syncMin, syncMax trace.Time
 	stalled          bool
@@ -25,7 +26,8 @@ type disk struct {
 
 type unsynced struct {
 	raft.Write
-	done bool // reported as saved, before an earlier one
+	done    bool     // reported as saved, before an earlier one
+	history []uint64 // of a write with a snapshot, the chain hashes of what that stands for
 }
 
 // finish reports the nth oldest unsynced write as done, counting from 0, and returns its number. It
@@ -35,22 +37,26 @@ func (d *disk) finish(n int) (seq uint64) {
 	d.unsynced[n].done = true
 	seq = d.unsynced[n].Seq
 	for len(d.unsynced) > 0 && d.unsynced[0].done {
-		d.store(d.unsynced[0].Write)
+		d.store(&d.unsynced[0])
 		d.unsynced = append(d.unsynced[:0], d.unsynced[1:]...)
 	}
 	return seq
 }
 
 // store puts a write onto the disk.
-func (d *disk) store(w raft.Write) {
+func (d *disk) store(w *unsynced) {
 	d.durable.HardState = w.HardState
-	if len(w.Entries) == 0 {
+	if w.Snapshot != nil {
+		d.beginBehind(w.Snapshot, w.history)
+	}
+	entries := behind(w.Entries, d.base())
+	if len(entries) == 0 {
 		return
 	}
-	keep := w.Entries[0].Index - 1
-	d.durable.Entries = append(d.durable.Entries[:keep], w.Entries...)
+	keep := entries[0].Index - 1
+	d.durable.Entries = append(d.durable.Entries[:keep-d.base()], entries...)
 	d.chains = d.chains[:keep]
-	for _, e := range w.Entries {
+	for _, e := range entries {
 		d.chains = append(d.chains, chain(last(d.chains), e))
 	}
 }
@@ -64,6 +70,7 @@ func (d *disk) crash(torn bool) {
 	}
 	d.unsynced = d.unsynced[:0]
 	d.stalled, d.failNext = false, false
+	d.files.saving = nil
 }
 
 // keepSome is what becomes of the unsynced writes in a crash that any of their sectors may survive.
@@ -129,6 +136,7 @@ func chainAt(chains []uint64, i raft.Index) (uint64, bool) {
 // startFrom puts a state onto an empty disk.
 func (d *disk) startFrom(state raft.Durable) {
 	d.durable = raft.Durable{HardState: state.HardState, Entries: slices.Clone(state.Entries)}
+	d.durable.Snapshot, d.files.durable = state.Snapshot, state.Snapshot
 	for _, e := range state.Entries {
 		d.chains = append(d.chains, chain(last(d.chains), e))
 	}

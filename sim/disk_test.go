@@ -72,12 +72,12 @@ func TestAWriteReplacesWhatFollowsItsFirstEntry(t *testing.T) {
 	for range 3 {
 		d.finish(0)
 	}
-	d.store(raft.Write{HardState: raft.HardState{Term: 9}, Entries: []raft.Entry{{Index: 2, Term: 9}}})
+	d.store(&unsynced{Write: raft.Write{HardState: raft.HardState{Term: 9}, Entries: []raft.Entry{{Index: 2, Term: 9}}}})
 	want := []raft.Entry{{Index: 1, Term: 1}, {Index: 2, Term: 9}}
 	if diff := cmp.Diff(want, d.durable.Entries); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	d.store(raft.Write{HardState: raft.HardState{Term: 10}})
+	d.store(&unsynced{Write: raft.Write{HardState: raft.HardState{Term: 10}}})
 	if d.durable.Term != 10 || len(d.durable.Entries) != 2 {
 		t.Errorf("a write without entries leaves term %d, %d entries", d.durable.Term, len(d.durable.Entries))
 	}

@@ -55,6 +55,15 @@ func (w *World) do(command Command) error {
 		return w.doDeliver(c)
 	case SetDisk, SetClock, SetNetwork:
 		return w.doSet(c)
+	case ReadTable:
+		w.doRead(c)
+		return nil
+	case Transfer:
+		w.doTransfer(c)
+		return nil
+	case Compact:
+		w.doSnapshot(c)
+		return nil
 	case Timeout, Beat, Propose, Pause, Resume, Crash, Restart:
 		return w.doNode(c)
 	}

@@ -154,7 +154,14 @@ func (w *World) setDisk(n *node, c SetDisk) error {
 			w.cause = 0
 			w.complete(n, 0)
 		}
+		if n.alive && d.files.saving != nil && !w.halted {
+			w.cause = 0
+			w.completeFile(n)
+		}
 	case "finish":
+		if c.File {
+			return w.finishByHand(n, c)
+		}
 		nth := max(c.Nth, 1) - 1
 		if !n.alive || nth >= len(d.unsynced) || d.unsynced[nth].done {
 			return fmt.Errorf("%s: %d writes are unfinished", c, len(d.unsynced))

@@ -16,6 +16,6 @@
 // # Reading order
 //
 // script.go (what can be said), world.go and node.go (how it happens), network.go, disk.go,
-// clock.go and client.go, observe.go and record.go (what is written down), check.go and the
+// snapshot.go, clock.go and client.go, observe.go and record.go (what is written down), check.go and the
 // check_*.go (what must hold).
 package sim

@@ -65,6 +65,8 @@ func describe(e *trace.Event) string {
 		}
 	case e.Client != nil:
 		s += " " + describeClient(e.Client)
+	case e.Snapshot != nil && e.State == nil:
+		s += fmt.Sprintf(" %d@%d", e.Snapshot.Index, e.Snapshot.Term)
 	case e.Write != nil:
 		s += fmt.Sprintf(" %d", e.Write.Seq)
 	case e.State != nil:
@@ -84,13 +86,21 @@ func describeMessage(m *trace.MessageRecord) string {
 	if len(m.Entries) > 0 {
 		s += fmt.Sprintf(" prev=%d entries=%d", m.PrevIndex, len(m.Entries))
 	}
-	if m.Success {
+	switch {
+	case m.Kind == trace.Snapshot || m.Kind == trace.SnapshotReply:
+		s += fmt.Sprintf(" last=%d offset=%d", m.LastIndex, m.Offset)
+	case m.Success && m.Kind == trace.ReadIndexReply:
+		s += fmt.Sprintf(" index=%d", m.Index)
+	case m.Success:
 		s += fmt.Sprintf(" match=%d", m.Match)
 	}
 	return s
 }
 
 func describeClient(c *trace.ClientRecord) string {
+	if c.Client == "" { // the scenario itself
+		return c.Op + " " + c.Status
+	}
 	words := []string{c.Client, c.Op, c.Key}
 	if c.Token != 0 {
 		words = append(words, fmt.Sprintf("token=%d", c.Token))

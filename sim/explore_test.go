@@ -36,6 +36,8 @@ func TestRandomRunsHoldAndTheInterestingThingsHappen(t *testing.T) {
 			"deposed.uncommitted", "truncations", "crashes", "torn", "pauses", "cuts", "lost", "duplicated",
 			"refused", "written", "cleanups", "answers.unknown", "grant.late", "repeated", "extend.extended",
 			"extend.refused", "extend.not-found", "sessions.evicted", "sessions.unknown",
+			"reads", "reads.failed", "messages.read", "messages.read-reply", "transfers", "transfers.done",
+			"transfers.given-up", "transfers.refused", "messages.transfer", "messages.transfer-reply",
 		}
 		for _, name := range wanted {
 			if f.Count(name) == 0 && faults == "harsh" {

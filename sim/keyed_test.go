@@ -133,7 +133,7 @@ func TestAnotherSeedDrawsOtherDelays(t *testing.T) {
 func TestACopyMadeByHandIsKeyedByItsLinkToo(t *testing.T) {
 	run := func(more string) []trace.Time {
 		w := played(t, `
-			config election=1s
+			config election=1s prevote=off
 			network delay=1ms..30ms
 			timeout S1
 			`+more+`

@@ -17,7 +17,7 @@ type link struct {
 	lossPPM            int
 	duplicatePPM       int
 	cut                bool
-	holds              uint16 // kinds of messages that are kept in the network, a bit each
+	holds              uint32 // kinds of messages that are kept in the network, a bit each
 	sent               uint64 // messages so far: the draws' ordinal,
 	opening            uint64 // and of those that begin sessions
 }
@@ -30,8 +30,16 @@ const (
 	messageVoteReply
 	messageAppend
 	messageAppendReply
+	messagePreVote
+	messagePreVoteReply
 	messageRequest
 	messageRequestReply
+	messageRead // a follower asks its leader for a read
+	messageReadReply
+	messageTransfer // a leader tells a follower to campaign
+	messageTransferReply
+	messageSnapshot // a leader sends a part of a snapshot
+	messageSnapshotReply
 	messageDisconnect // a client's connection closes
 	messageWrite      // a client calls a fenced resource, to write or to read
 )
@@ -39,6 +47,10 @@ const (
 var messageKindNames = [...]string{
 	messageVote: trace.Vote, messageVoteReply: trace.VoteReply,
 	messageAppend: trace.Append, messageAppendReply: trace.AppendReply,
+	messagePreVote: trace.PreVote, messagePreVoteReply: trace.PreVoteReply,
+	messageRead: trace.ReadIndex, messageReadReply: trace.ReadIndexReply,
+	messageTransfer: trace.TimeoutNow, messageTransferReply: trace.TimeoutNowReply,
+	messageSnapshot: trace.Snapshot, messageSnapshotReply: trace.SnapshotReply,
 	messageRequest: "request", messageRequestReply: "request-reply",
 	messageDisconnect: "disconnect", messageWrite: "write",
 }
@@ -53,6 +65,22 @@ func kindOf(body raft.Body) messageKind {
 		return messageVoteReply
 	case raft.AppendEntries:
 		return messageAppend
+	case raft.PreVote:
+		return messagePreVote
+	case raft.PreVoteReply:
+		return messagePreVoteReply
+	case raft.ReadIndex:
+		return messageRead
+	case raft.ReadIndexReply:
+		return messageReadReply
+	case raft.TimeoutNow:
+		return messageTransfer
+	case raft.TimeoutNowReply:
+		return messageTransferReply
+	case raft.InstallSnapshot:
+		return messageSnapshot
+	case raft.InstallSnapshotReply:
+		return messageSnapshotReply
 	}
 	return messageAppendReply
 }
@@ -88,6 +116,12 @@ func (w *World) send(f *flight) {
 	n, a, b := f.nth, w.actors[f.from].key, f.key
 	w.counters[countMessages]++
 	w.counters[countMessages+counter(f.kind)]++
+	if a, ok := f.raft.Body.(raft.AppendEntries); ok && len(a.Entries) == 0 {
+		w.counters[countHeartbeats]++
+	}
+	if s, ok := f.raft.Body.(raft.InstallSnapshot); ok {
+		w.countPart(w.actors[f.from].node, f.raft.To, part{f.raft.Term, s.LastIncludedIndex, s.Offset})
+	}
 	f.id = w.traceSend(f)
 	if l.cut {
 		w.lose(f, "cut")

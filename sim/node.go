@@ -27,12 +27,17 @@ type node struct {
 
 	calls    map[uint64]openCall // requests that are not answered, by call
 	nextCall uint64
+	reading  readings
+	handing  handing
+	parts    map[raft.ServerID]part // the last part of a snapshot that was sent, by receiver
 
 	// What the observer remembers of it.
 	status  raft.Status
 	before  raft.Status           // the status before the last step
 	voted   trace.Votes           // of requests for votes; only when the run is recorded
 	chains  []uint64              // of its log in memory, as disk.chains
+	foreign *raft.Snapshot        // a leader's, that it saves or has saved last
+	behind  []uint64              // the part of them that the snapshot in the write of this step stands for
 	tenures map[string]tenureSeen // that it has applied and that still last, by key
 	shadow  *raft.Core            // the core before the input, when World.deep is set
 }
@@ -42,9 +47,10 @@ type openCall struct {
 	request fsm.Request
 }
 
-// tenureSeen is when a node applied a Grant, by its own clock.
+// tenureSeen is when a node applied a Grant or an Extend, or got it in a snapshot, by its own clock.
 type tenureSeen struct {
 	token fsm.Token
+	since raft.Index // the entry that set the lease
 	local raft.Time
 	lease raft.Time
 }
@@ -52,7 +58,9 @@ type tenureSeen struct {
 // input is one thing that waits for a paused process.
 type input struct {
 	flight flight
-	saved  uint64 // a finished write, if not 0
+	saved  uint64         // a finished write, if not 0
+	file   *raft.Snapshot // a finished snapshot, if not nil
+	read   uint64         // a question's call, if not 0
 }
 
 // boot starts a node's process with what is on its disk.
@@ -68,9 +76,11 @@ func (w *World) boot(n *node, kind trace.EventKind) error {
 	n.replica, n.alive, n.paused, n.inbox = replica, true, false, nil
 	n.boots++
 	n.calls, n.tenures = map[uint64]openCall{}, map[string]tenureSeen{}
+	n.handing, n.parts, n.foreign = handing{}, map[raft.ServerID]part{}, nil
 	n.chains = slices.Clone(n.disk.chains)
 	n.status = replica.Core().Status()
 	n.before = n.status
+	w.countLeases(n)
 	w.traceStart(n, kind)
 	w.checks.restart(w, n)
 	w.arm(n)
@@ -81,11 +91,13 @@ func (w *World) boot(n *node, kind trace.EventKind) error {
 func (w *World) crash(n *node, torn bool) {
 	w.counters[countCrashes]++
 	n.alive, n.paused, n.inbox, n.calls = false, false, nil, nil
+	w.failReads(n)
 	n.timerGen++
 	n.timerAt = 0
 	for torn && len(n.disk.unsynced) > 1 {
 		w.traceDisk(n, trace.KindSynced, n.disk.finish(0))
 	}
+	w.loseFiles(n)
 	n.disk.crash(torn)
 	if n.disk.torn {
 		w.counters[countTorn]++

@@ -58,6 +58,7 @@ func inputsOf(w *World, node Actor, from trace.EventKind) (kinds []trace.EventKi
 
 func TestAPausedServerReadsItsClockBeforeWhatHasArrived(t *testing.T) {
 	w := played(t, `
+		config prevote=off checkquorum=off
 		timeout S1
 		until leader S1
 		run 200ms
@@ -120,6 +121,7 @@ func TestACrashWhilePausedForgetsWhatHadArrived(t *testing.T) {
 
 func TestOnAClockThatHasStoppedNoTimerRunsOut(t *testing.T) {
 	played(t, `
+		config prevote=off
 		timeout S1
 		until leader S1
 		run 100ms
@@ -134,6 +136,7 @@ func TestOnAClockThatHasStoppedNoTimerRunsOut(t *testing.T) {
 func TestOnAClockThatIsFastTimersRunOutSooner(t *testing.T) {
 	campaigns := func(rate string) int64 {
 		w := played(t, `
+			config prevote=off
 			clock S2 rate=`+rate+`
 			isolate S2
 			clock S1 stop
@@ -195,6 +198,7 @@ func TestTimersAndWritesOfAServerThatIsDownDoNothing(t *testing.T) {
 func TestInAManualRunNothingHappensByItself(t *testing.T) {
 	w := played(t, `
 		manual
+		config prevote=off
 		run 1h
 		timeout S1
 		run 1h

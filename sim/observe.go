@@ -18,9 +18,11 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 	if w.deep {
 		w.checkDeep(n)
 	}
+	n.behind = w.observeTrim(n, before, out)
 	if len(out.Write.Entries) > 0 {
 		w.observeAppend(n, before, out)
 	}
+	w.observeEnd(n, out)
 	if w.trace != nil {
 		w.traceState(n, before, after, received)
 		w.traceWrite(n, &out.Write)
@@ -32,6 +34,7 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 	if received != nil {
 		w.checks.received(w, n, received)
 	}
+	w.observeRestored(n, out)
 	// What is committed is applied first, and what to propose is decided on that.
 	for i := range out.Applied {
 		w.observeApply(n, &out.Applied[i])
@@ -44,9 +47,11 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 		w.checks.propose(w, n, &out.Proposed[i])
 	}
 	w.checks.took(w, n, out)
+	w.observeTransfer(n)
 	for i := range out.Messages {
 		w.checks.send(w, n, &out.Messages[i])
 	}
+	w.observeSave(n, out)
 }
 
 // observeAppend follows the log in memory: every change of it is in a write's entries.
@@ -84,7 +89,7 @@ func (w *World) observeApply(n *node, a *fsm.Applied) {
 	switch key := a.Envelope.Key; {
 	case a.Result.Again:
 	case a.Result.Kind == fsm.Granted, a.Result.Kind == fsm.Extended:
-		n.tenures[key] = tenureSeen{a.Holder, n.clock.at(w.now), raft.Time(a.Envelope.LeaseMS) * 1000}
+		n.tenures[key] = tenureSeen{a.Holder, a.Index, n.clock.at(w.now), raft.Time(a.Envelope.LeaseMS) * 1000}
 	case removes(a.Result):
 		delete(n.tenures, key)
 	}

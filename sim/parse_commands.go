@@ -57,6 +57,9 @@ func timeVerbs() map[string]verb {
 		"expect":    {usage: "expect CONDITION", parse: parseExpect},
 		"timeout":   {usage: "timeout S1", parse: parseTimeout},
 		"beat":      {usage: "beat S1", parse: parseBeat},
+		"read":      {usage: "read S1 [local], or A: read KEY", parse: parseRead},
+		"transfer":  {usage: "transfer S1 S2", parse: parseTransfer},
+		"snapshot":  {usage: "snapshot S1", parse: parseSnapshot},
 		"propose":   {usage: "propose S1 TEXT", parse: parsePropose},
 		"deliver":   {usage: "deliver [S1->S2] [KIND] [#N], or deliver all", parse: parseDeliver},
 		"drop":      {usage: "drop [S1->S2] [KIND] [#N]", parse: parseDrop},
@@ -122,6 +125,18 @@ func parseAt(r *reader) Command {
 func parseTimeout(r *reader) Command { return Timeout{Node: r.node(r.next())} }
 
 func parseBeat(r *reader) Command { return Beat{Node: r.node(r.next())} }
+
+func parseRead(r *reader) Command {
+	c := ReadTable{Node: r.node(r.next())}
+	r.options(options{"local": func(string) { c.Local = true }})
+	return c
+}
+
+func parseTransfer(r *reader) Command {
+	return Transfer{From: r.node(r.next()), To: r.node(r.next())}
+}
+
+func parseSnapshot(r *reader) Command { return Compact{Node: r.node(r.next())} }
 
 func parsePropose(r *reader) Command {
 	c := Propose{Node: r.node(r.next())}
@@ -195,7 +210,7 @@ func (r *reader) hold(again bool) Hold {
 // laterVerbs are the commands that the language has and the simulator has not yet.
 func laterVerbs() map[string]verb {
 	later := map[string]verb{}
-	names := []string{"suspend", "read", "snapshot", "transfer", "add", "promote", "remove"}
+	names := []string{"suspend", "add", "promote", "remove"}
 	for _, name := range names {
 		later[name] = verb{usage: name, parse: func(r *reader) Command {
 			r.later(name)

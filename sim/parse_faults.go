@@ -14,7 +14,7 @@ func faultVerbs() map[string]verb {
 		"resume":   {usage: "resume S1, or A: resume", parse: parseResume},
 		"crash":    {usage: "crash S1 [torn|some]", parse: parseCrash},
 		"restart":  {usage: "restart S1", parse: parseRestart},
-		"disk":     {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish", parse: parseDisk},
+		"disk":     {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish [#2 | snapshot]", parse: parseDisk},
 		"clock":    {usage: "clock S1 rate=1.5 [offset=250ms], stop or jump=+1h", parse: parseClock},
 		"resource": {usage: "resource KEY mistake=NAME, or resource KEY restart", parse: parseResource},
 	}
@@ -88,7 +88,12 @@ func parseDisk(r *reader) Command {
 		c.Do = word
 	case word == "finish":
 		c.Do = word
-		if len(r.left) > 0 {
+		switch r.peek() {
+		case "":
+		case "snapshot":
+			r.next()
+			c.File = true
+		default:
 			c.Nth = r.nth(r.next())
 		}
 	case word == "reorder":

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ func setUpVerbs() map[string]verb {
 		"manual":  {usage: "manual", setUp: true, parse: parseManual},
 		"config":  {usage: "config KEY=VALUE …", setUp: true, parse: parseConfig},
 		"without": {usage: "without RULE …", setUp: true, parse: parseWithout},
-		"node":    {usage: "node S1 [term=3] [vote=S2] [log=1,1,2]", setUp: true, parse: parseNode},
+		"node":    {usage: "node S1 [term=3] [vote=S2] [log=1,1,2] [snapshot=4@1]", setUp: true, parse: parseNode},
 		"network": {usage: "network KEY=VALUE …", setUp: true, parse: parseNetwork},
 		"link":    {usage: "link S1->S2 KEY=VALUE …", setUp: true, parse: parseLink},
 	}
@@ -81,12 +82,17 @@ func parseConfig(r *reader) Command {
 	r.options(options{
 		"election=":    func(v string) { c.Election = r.positive(v) },
 		"heartbeat=":   func(v string) { c.Heartbeat = r.positive(v) },
-		"prevote=":     func(v string) { c.PreVote = r.off("prevote", v) },
-		"checkquorum=": func(v string) { c.CheckQuorum = r.off("checkquorum", v) },
+		"prevote=":     func(v string) { c.PreVote = r.onOff(v) },
+		"checkquorum=": func(v string) { c.CheckQuorum = r.onOff(v) },
 		"pipeline=":    func(v string) { c.Pipeline = r.onOff(v) },
 		"batch=":       func(v string) { c.Batch = r.count(v) },
 		"window=":      func(v string) { c.Window = r.count(v) },
-		"snapshot=":    func(v string) { r.later("config snapshot=" + v) },
+		"snapshot=": func(v string) {
+			every := raft.Index(r.number(v))
+			c.SnapshotEvery = &every
+		},
+		"keep=":  func(v string) { c.Keep = raft.Index(r.count(v)) },
+		"chunk=": func(v string) { c.Chunk = r.count(v) },
 	})
 	if c.Election > 0 {
 		r.p.election = c.Election
@@ -100,15 +106,6 @@ func parseConfig(r *reader) Command {
 			brief(r.p.heartbeat), brief(r.p.election))
 	}
 	return c
-}
-
-// off reads a switch of which the simulator has one position only.
-func (r *reader) off(key, v string) *bool {
-	on := r.onOff(v)
-	if *on {
-		r.later("config " + key + "=on")
-	}
-	return on
 }
 
 func parseWithout(r *reader) Command {
@@ -138,10 +135,14 @@ func parseNode(r *reader) Command {
 		"term=":     func(v string) { c.Term, termSet = raft.Term(r.number(v)), true },
 		"vote=":     func(v string) { c.Vote = r.node(v) },
 		"log=":      func(v string) { c.Log = r.log(v) },
-		"snapshot=": func(v string) { r.later("node snapshot=" + v) },
+		"snapshot=": func(v string) { c.Snapshot = r.snapshotEnd(v) },
 	})
-	last := raft.Term(0)
+	last := c.Snapshot.Term
 	if len(c.Log) > 0 {
+		if c.Log[0] < last {
+			r.fail("a log that goes on where the snapshot ends", "the log begins with term %d, the snapshot ends with %d",
+				c.Log[0], last)
+		}
 		last = c.Log[len(c.Log)-1]
 	}
 	if !termSet {
@@ -154,6 +155,23 @@ func parseNode(r *reader) Command {
 		r.fail("term= along with vote=", "nobody votes in term 0")
 	}
 	return c
+}
+
+// maxSnapshot bounds what a snapshot that a server starts with stands for: the simulator keeps a hash of
+// each entry.
+const maxSnapshot = 100_000
+
+// snapshotEnd reads where a snapshot ends, "4@1".
+func (r *reader) snapshotEnd(v string) Position {
+	index, term, ok := strings.Cut(v, "@")
+	if !ok {
+		r.fail("an index and a term, such as 4@1", "%q is not the end of a snapshot", v)
+	}
+	p := Position{raft.Index(r.from1(index)), raft.Term(r.from1(term))}
+	if p.Index > maxSnapshot {
+		r.fail(fmt.Sprintf("at most %d", maxSnapshot), "entry %d is too far", p.Index)
+	}
+	return p
 }
 
 func parseNetwork(r *reader) Command { return SetNetwork{LinkSpec: r.linkSpec()} }

@@ -260,15 +260,21 @@ func (r *reader) log(v string) []raft.Term {
 }
 
 // kind reads a kind of message.
+func (r *reader) readState(v string) string {
+	if known := readStates(); !slices.Contains(known, v) {
+		r.unknown("end of a read", v, oneOf(known), known)
+	}
+	return v
+}
+
 func (r *reader) kind(word string) string {
-	known := []string{"vote", "vote-reply", "append", "append-reply", "request", "request-reply"}
-	if slices.Contains(laterKinds(), strings.TrimSuffix(word, "-reply")) {
-		r.later("messages of kind " + word)
+	known := []string{
+		"vote", "vote-reply", "append", "append-reply", "prevote", "prevote-reply",
+		"read", "read-reply", "transfer", "transfer-reply", "snapshot", "snapshot-reply",
+		"request", "request-reply",
 	}
 	if !slices.Contains(known, word) {
 		r.unknown("kind of message", word, oneOf(known), known)
 	}
 	return word
 }
-
-func laterKinds() []string { return []string{"prevote", "snapshot", "read", "transfer"} }

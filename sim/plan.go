@@ -45,6 +45,9 @@ const (
 	topicCut
 	topicRepeat
 	topicCrowd
+	topicRead
+	topicTransfer
+	topicSnapshot
 )
 
 // pick draws 0 … n-1 for the ith decision about something.
@@ -73,6 +76,9 @@ func Plan(seed uint64, faults string, nodes int) (*Scenario, error) {
 	p.setUp()
 	p.clients()
 	p.crowd()
+	p.reads()
+	p.transfers()
+	p.snapshots()
 	p.blackouts()
 	for id := 1; id <= p.nodes; id++ {
 		p.nodeFaults(raft.ServerID(id))
@@ -99,14 +105,19 @@ func (p *planner) setUp() {
 	p.add(SetSeed{Seed: p.seed})
 	off := false
 	config := SetConfig{
-		Election:    choose(p.pick(topicShape, 1, 0, 3), 150*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond),
-		Heartbeat:   choose(p.pick(topicShape, 2, 0, 3), 30*time.Millisecond, 50*time.Millisecond, 75*time.Millisecond),
-		Batch:       choose(p.pick(topicShape, 3, 0, 4), 1, 2, 8, 64),
-		Window:      choose(p.pick(topicShape, 4, 0, 4), 1, 2, 4, 16),
-		PreVote:     &off,
-		CheckQuorum: &off,
+		Election:  choose(p.pick(topicShape, 1, 0, 3), 150*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond),
+		Heartbeat: choose(p.pick(topicShape, 2, 0, 3), 30*time.Millisecond, 50*time.Millisecond, 75*time.Millisecond),
+		Batch:     choose(p.pick(topicShape, 3, 0, 4), 1, 2, 8, 64),
+		Window:    choose(p.pick(topicShape, 4, 0, 4), 1, 2, 4, 16),
+	}
+	if p.pick(topicShape, 6, 0, 4) == 0 {
+		config.PreVote = &off
+	}
+	if p.pick(topicShape, 7, 0, 4) == 0 {
+		config.CheckQuorum = &off
 	}
 	p.batch = config.Batch
+	p.compaction(&config)
 	if p.pick(topicShape, 5, 0, 4) == 0 {
 		config.Pipeline = &off
 	}
@@ -163,6 +174,7 @@ func (p *planner) nodeFaults(id raft.ServerID) {
 		}
 		switch p.pick(topicNodeFault, n, i+2, 5) {
 		case 0, 1:
+			p.snapshotAt(id, t)
 			p.at(t, Crash{Node: NodeActor(id), How: p.torn(topicNodeFault, n, i+3)})
 			p.at(t+down, Restart{Node: NodeActor(id)})
 		case 2:
@@ -182,11 +194,13 @@ func (p *planner) nodeFaults(id raft.ServerID) {
 // lost.
 func (p *planner) stallAndCrash(id raft.ServerID, t, down trace.Time) {
 	p.at(t, SetDisk{Node: NodeActor(id), Do: "stall"})
+	p.snapshotAt(id, t+down/2)
 	p.at(t+down/2, Crash{Node: NodeActor(id), How: p.torn(topicNodeFault, int(id), int(t))})
 	p.at(t+down, Restart{Node: NodeActor(id)})
 }
 
-// cuts draws partitions, one-way cuts and holds, one after another.
+// cuts draws partitions, one-way cuts, links that hold messages and servers whose network stands
+// still, one after another.
 func (p *planner) cuts() {
 	most := 4 * trace.Second
 	if p.harsh {
@@ -199,7 +213,7 @@ func (p *planner) cuts() {
 		one := raft.ServerID(p.pick(topicCut, 0, i+1, int64(p.nodes))) + 1
 		two := raft.ServerID(p.pick(topicCut, 0, i+2, int64(p.nodes))) + 1
 		end := min(t+long, chaosEnd)
-		switch p.pick(topicCut, 0, i+3, 4) {
+		switch p.pick(topicCut, 0, i+3, 5) {
 		case 0:
 			p.at(t, Isolate{Node: one})
 			p.at(end, Heal{})
@@ -216,7 +230,14 @@ func (p *planner) cuts() {
 			}
 			p.at(t, Hold{Messages: held})
 			p.at(end, Hold{Messages: held, Again: true})
+		case 4: // nothing is lost, but all that was on its way arrives when others have gone on
+			from, to := Messages{From: NodeActor(one), To: Everyone}, Messages{From: Everyone, To: NodeActor(one)}
+			p.at(t, Hold{Messages: from})
+			p.at(t, Hold{Messages: to})
+			p.at(end, Hold{Messages: to, Again: true})
+			p.at(end, Hold{Messages: from, Again: true})
 		}
+		p.readsAround(one, i, t, end)
 		t = end + p.within(topicCut, 0, i+4, 20*trace.Millisecond, most)
 	}
 }

@@ -1,6 +1,9 @@
 package sim
 
-import "ticketing/fsm/trace"
+import (
+	"ticketing/fsm/trace"
+	"ticketing/raft"
+)
 
 // This file draws what clients do in a random run.
 
@@ -58,8 +61,55 @@ func (p *planner) repeats(name Actor, c, i int, key string, t, end trace.Time) {
 // crowd draws whether so many others connect that the clients are forgotten. A cluster that sends
 // few entries in a message would need longer for it than a run lasts.
 func (p *planner) crowd() {
-	if p.harsh && p.batch == 64 && p.pick(topicCrowd, 0, 0, 8) == 0 {
+	if p.crowds() {
 		p.at(p.within(topicCrowd, 1, 0, trace.Second, chaosEnd), Connect{Others: crowded})
+	}
+}
+
+func (p *planner) crowds() bool { return p.harsh && p.batch == 64 && p.pick(topicCrowd, 0, 0, 8) == 0 }
+
+// reads draws who looks at the table meanwhile, at any server, one read or a few close together: what
+// is not there yet when the first is asked may be when the last is.
+func (p *planner) reads() {
+	t := p.within(topicRead, 0, 0, 200*trace.Millisecond, trace.Second)
+	for i := 1; t < chaosEnd; i++ {
+		i := i * 8
+		node := raft.ServerID(p.pick(topicRead, 0, i, int64(p.nodes))) + 1
+		for j := range 1 + int(p.pick(topicRead, 0, i+1, 3)) {
+			p.at(t, ReadTable{Node: node})
+			t += p.within(topicRead, j+1, i+2, trace.Millisecond, 100*trace.Millisecond)
+		}
+		t += p.within(topicRead, 0, i+3, 10*trace.Millisecond, 400*trace.Millisecond)
+	}
+}
+
+// readsAround draws reads at the server that a fault of the network is about: just before it, so that
+// what is needed for the answer is on its way, and just before its end, when there may be another
+// leader.
+func (p *planner) readsAround(node raft.ServerID, i int, t, end trace.Time) {
+	before := p.within(topicRead, -1, i, 0, 30*trace.Millisecond)
+	p.at(t-before, ReadTable{Node: node})
+	for j := 1; j <= 2; j++ {
+		p.at(end-p.within(topicRead, -1, i+j, 0, min(end-t, 150*trace.Millisecond)), ReadTable{Node: node})
+	}
+}
+
+// transfers draws when leadership is handed over, and to whom. Whoever leads then is told; the others
+// refuse.
+func (p *planner) transfers() {
+	if p.nodes == 1 {
+		return
+	}
+	t := p.within(topicTransfer, 0, 0, 500*trace.Millisecond, 5*trace.Second)
+	for i := 1; t < chaosEnd; i++ {
+		i := i * 8
+		to := raft.ServerID(p.pick(topicTransfer, 0, i, int64(p.nodes))) + 1
+		for from := raft.ServerID(1); int(from) <= p.nodes; from++ {
+			if from != to {
+				p.at(t, Transfer{From: from, To: to})
+			}
+		}
+		t += p.within(topicTransfer, 0, i+1, 200*trace.Millisecond, 5*trace.Second)
 	}
 }
 

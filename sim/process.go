@@ -87,6 +87,9 @@ func (w *World) step(n *node, received *raft.Message) {
 		w.observe(n, &out, received)
 		received = nil
 		again := w.begin(n, out.Write)
+		if n.alive {
+			again = w.beginFile(n, out.Save) || again
+		}
 		if !n.alive {
 			return // the disk has failed
 		}
@@ -111,7 +114,7 @@ func (w *World) begin(n *node, write raft.Write) (again bool) {
 		return false
 	}
 	d := &n.disk
-	d.unsynced = append(d.unsynced, unsynced{Write: write})
+	d.unsynced = append(d.unsynced, unsynced{Write: write, history: slices.Clone(n.behind)})
 	d.writes++
 	if d.failNext {
 		w.stop(n, fmt.Errorf("write %d failed: the disk returned an error", write.Seq))
@@ -183,13 +186,21 @@ func (w *World) resume(n *node) {
 			return
 		}
 		w.cause = cause
-		if in.saved == 0 {
+		if in.read != 0 {
+			w.askTable(n, in.read)
+			continue
+		}
+		if in.saved == 0 && in.file == nil {
 			w.process(n, &in.flight)
 			continue
 		}
 		w.prepare(n)
-		w.traceSaved(n, in.saved)
-		n.replica.Saved(in.saved)
+		if in.file != nil {
+			w.fileSaved(n, in.file)
+		} else {
+			w.traceSaved(n, in.saved)
+			n.replica.Saved(in.saved)
+		}
 		w.step(n, nil)
 	}
 }
@@ -199,8 +210,10 @@ func (w *World) stop(n *node, err error) {
 	w.counters[countStopped]++
 	w.traceStop(n, err)
 	n.alive = false
+	w.failReads(n)
 	n.timerGen++
 	n.timerAt = 0
+	w.loseFiles(n)
 	n.disk.crash(false)
 	if n.replica.Failed() != nil {
 		w.violate(readable, n.name, err.Error())

@@ -19,6 +19,7 @@ const (
 	eventDeliver eventKind = iota + 1 // a message arrives
 	eventTimer                        // an actor's own clock has reached its deadline
 	eventSaved                        // the oldest write of a disk is finished
+	eventFile                         // a snapshot's file is finished
 	eventCommand                      // a scenario's line is due
 )
 

@@ -25,6 +25,7 @@ const (
 	streamPlan                        // the random search's plan: what happens when
 	streamSector                      // whether a sector of the nth write survives a crash
 	streamProgram                     // what a client of an experiment does in its nth tenure
+	streamFile                        // how long the nth snapshot of a disk takes
 )
 
 // draw returns 64 random bits for the nth use of a stream by an actor, towards a peer.

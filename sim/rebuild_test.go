@@ -21,7 +21,7 @@ type rebuilt struct {
 	up      bool
 	boot    int64 // the event that started it
 	state   trace.StateRecord
-	log     []trace.EntryRecord
+	log     rebuiltLog
 	applied raft.Index
 	hash    string
 	writes  []rebuiltWrite // handed out and not yet on the disk, oldest first
@@ -32,7 +32,7 @@ type rebuilt struct {
 type rebuiltDisk struct {
 	term raft.Term
 	vote raft.ServerID
-	log  []trace.EntryRecord
+	log  rebuiltLog
 }
 
 type rebuiltWrite struct {
@@ -41,19 +41,56 @@ type rebuiltWrite struct {
 	done    bool
 }
 
-func termsIn(log []trace.EntryRecord) (terms []raft.Term) {
-	for _, e := range log {
+// rebuiltLog is what a log has behind a snapshot.
+type rebuiltLog struct {
+	base     raft.Index
+	baseTerm raft.Term
+	entries  []trace.EntryRecord
+}
+
+func (l rebuiltLog) last() raft.Index { return l.base + raft.Index(len(l.entries)) }
+
+func (l rebuiltLog) at(i raft.Index) trace.EntryRecord { return l.entries[i-l.base-1] }
+
+func (l rebuiltLog) term(i raft.Index) raft.Term {
+	switch {
+	case i == l.base:
+		return l.baseTerm
+	case i < l.base || i > l.last():
+		return 0
+	}
+	return l.at(i).Term
+}
+
+func (l rebuiltLog) terms() (terms []raft.Term) {
+	for _, e := range l.entries {
 		terms = append(terms, e.Term)
 	}
 	return terms
 }
 
-// store is what a write does to a log.
-func store(log, entries []trace.EntryRecord) []trace.EntryRecord {
-	if len(entries) == 0 {
-		return log
+// store is what a write's entries do to a log.
+func (l rebuiltLog) store(entries []trace.EntryRecord) rebuiltLog {
+	for len(entries) > 0 && entries[0].Index <= l.base {
+		entries = entries[1:]
 	}
-	return append(slices.Clone(log[:entries[0].Index-1]), entries...)
+	if len(entries) > 0 {
+		l.entries = append(slices.Clone(l.entries[:entries[0].Index-l.base-1]), entries...)
+	}
+	return l
+}
+
+// behind is what a snapshot does to a log: if its last entry is not there, all of it goes.
+func (l rebuiltLog) behind(s *trace.SnapshotRecord) rebuiltLog {
+	if s.Index >= l.base && l.term(s.Index) == s.Term {
+		return l
+	}
+	return rebuiltLog{base: s.Index, baseTerm: s.Term}
+}
+
+// from returns the entries from an index on.
+func (l rebuiltLog) from(first raft.Index) []trace.EntryRecord {
+	return l.entries[max(first, l.base+1)-l.base-1:]
 }
 
 // follow takes an event of the node. It returns what does not fit.
@@ -61,35 +98,39 @@ func (n *rebuilt) follow(e *trace.Event) string {
 	switch e.Kind {
 	case trace.KindStart, trace.KindRestart:
 		problem := ""
-		if last := len(n.disk.log); e.Kind == trace.KindRestart && (e.State.Term != n.disk.term || e.State.Vote != n.disk.vote ||
-			int(e.State.Last) != last || last > 0 && e.State.LastTerm != n.disk.log[last-1].Term) {
-			problem = fmt.Sprintf("the disk had term %d, vote %d and %d entries", n.disk.term, n.disk.vote, last)
+		if last := n.disk.log.last(); e.Kind == trace.KindRestart && (e.State.Term != n.disk.term || e.State.Vote != n.disk.vote ||
+			e.State.Last != last || e.State.LastTerm != n.disk.log.term(last)) {
+			problem = fmt.Sprintf("the disk had term %d, vote %d and entries to %d", n.disk.term, n.disk.vote, last)
 		}
 		*n = rebuilt{up: true, boot: e.ID, state: *e.State, disk: rebuiltDisk{term: e.State.Term, vote: e.State.Vote}}
+		if e.Snapshot != nil {
+			n.log = n.log.behind(e.Snapshot)
+			n.disk.log, n.applied = n.log, e.Snapshot.Index
+		}
 		return problem
 	case trace.KindCrash, trace.KindStop: // what a torn crash keeps of the writes follows as synced
 		n.up, n.torn = false, e.Text == "torn" || e.Text == "some"
 	case trace.KindAppend:
-		if int(e.Entry.Index) > len(n.log)+1 {
-			return fmt.Sprintf("entry %d behind a log of %d", e.Entry.Index, len(n.log))
+		if e.Entry.Index > n.log.last()+1 {
+			return fmt.Sprintf("entry %d behind a log that ends at %d", e.Entry.Index, n.log.last())
 		}
-		n.log = store(n.log, []trace.EntryRecord{*e.Entry})
+		n.log = n.log.store([]trace.EntryRecord{*e.Entry})
 		if e.Cause == n.boot {
 			n.disk.log = n.log
 		}
 	case trace.KindState:
 		n.state = *e.State
-		lastTerm := raft.Term(0)
-		if len(n.log) > 0 {
-			lastTerm = n.log[len(n.log)-1].Term
+		if last := n.log.last(); e.State.Last != last || e.State.LastTerm != n.log.term(last) {
+			return fmt.Sprintf("the log ends at %d, with term %d", last, n.log.term(last))
 		}
-		if int(e.State.Last) != len(n.log) || e.State.LastTerm != lastTerm {
-			return fmt.Sprintf("the log has %d entries, the last of term %d", len(n.log), lastTerm)
-		}
+	case trace.KindTrim:
+		n.log = n.log.behind(e.Snapshot)
+	case trace.KindTable:
+		n.applied, n.hash = e.Snapshot.Index, ""
 	case trace.KindWrite:
 		w := rebuiltWrite{WriteRecord: *e.Write}
 		if w.First > 0 {
-			w.entries = n.log[w.First-1 : w.Last]
+			w.entries = n.log.entries[w.First-n.log.base-1 : w.Last-n.log.base]
 		}
 		n.writes = append(n.writes, w)
 	case trace.KindSaved, trace.KindSynced:
@@ -97,7 +138,7 @@ func (n *rebuilt) follow(e *trace.Event) string {
 	case trace.KindApply:
 		n.applied++
 		n.hash = e.Entry.Hash
-		if was := n.log[n.applied-1]; e.Entry.Index != n.applied || e.Entry.Term != was.Term {
+		if was := n.log.at(n.applied); e.Entry.Index != n.applied || e.Entry.Term != was.Term {
 			return fmt.Sprintf("entry %d of term %d is applied where %d of term %d stands", e.Entry.Index, e.Entry.Term, n.applied, was.Term)
 		}
 	}
@@ -111,10 +152,13 @@ func (n *rebuilt) saved(w *trace.WriteRecord) string {
 	for len(n.writes) > 0 && n.writes[0].done {
 		first := n.writes[0]
 		n.writes = n.writes[1:]
-		n.disk = rebuiltDisk{first.Term, first.Vote, store(n.disk.log, first.entries)}
+		if first.Snapshot != nil {
+			n.disk.log = n.disk.log.behind(first.Snapshot)
+		}
+		n.disk = rebuiltDisk{first.Term, first.Vote, n.disk.log.store(first.entries)}
 	}
-	if w.Term != n.disk.term || w.Vote != n.disk.vote || int(w.Last) != len(n.disk.log) {
-		return fmt.Sprintf("the disk has term %d, vote %d, %d entries", n.disk.term, n.disk.vote, len(n.disk.log))
+	if w.Term != n.disk.term || w.Vote != n.disk.vote || w.Last != n.disk.log.last() {
+		return fmt.Sprintf("the disk has term %d, vote %d, entries to %d", n.disk.term, n.disk.vote, n.disk.log.last())
 	}
 	return ""
 }
@@ -176,21 +220,22 @@ func arrival(run *trace.Trace, e *trace.Event) string {
 
 // compare looks for differences between a node and what was rebuilt of it.
 func (n *rebuilt) compare(is *node) string {
-	want := rebuiltDisk{is.disk.durable.Term, is.disk.durable.VotedFor, nil}
-	got := rebuiltDisk{n.disk.term, n.disk.vote, nil}
+	want := rebuiltDisk{is.disk.durable.Term, is.disk.durable.VotedFor, rebuiltLog{}}
+	got := rebuiltDisk{n.disk.term, n.disk.vote, rebuiltLog{}}
 	switch {
 	case n.up != is.alive:
 		return fmt.Sprintf("it is alive: %v", is.alive)
-	case !n.torn && (got.term != want.term || got.vote != want.vote || !sameLog(n.disk.log, is.disk.durable.Entries)):
+	case !n.torn && (got.term != want.term || got.vote != want.vote ||
+		!sameLog(n.disk.log.from(is.disk.base()+1), is.disk.durable.Entries)):
 		return fmt.Sprintf("its disk has term %d, vote %d, log %v, rebuilt %d, %d, %v",
-			want.term, want.vote, is.disk.durable.Entries, got.term, got.vote, termsIn(n.disk.log))
+			want.term, want.vote, is.disk.durable.Entries, got.term, got.vote, n.disk.log.terms())
 	case !n.up:
 		return ""
 	case n.state != *trace.OfStatus(is.status):
 		return cmp.Diff(*trace.OfStatus(is.status), n.state)
-	case !sameLog(n.log, is.replica.Core().Entries(1, is.status.LastIndex)):
-		return fmt.Sprintf("its log is not %v", termsIn(n.log))
-	case n.applied > 0 && n.hash != strconv.FormatUint(is.replica.Table().Hash(), 16):
+	case !sameLog(n.log.from(is.replica.Core().FirstIndex()), is.entries()):
+		return fmt.Sprintf("its log is not %v", n.log.terms())
+	case n.hash != "" && n.hash != strconv.FormatUint(is.replica.Table().Hash(), 16):
 		return "its table has another hash"
 	}
 	return ""

@@ -17,7 +17,9 @@ func (w *World) traceStart(n *node, kind trace.EventKind) {
 	if kind == trace.KindRestart && n.disk.torn {
 		text = "a torn record is dropped"
 	}
-	w.cause = w.emitNode(n, trace.Event{Kind: kind, State: trace.OfStatus(n.status), Text: text})
+	w.cause = w.emitNode(n, trace.Event{
+		Kind: kind, State: trace.OfStatus(n.status), Text: text, Snapshot: trace.OfSnapshot(n.disk.durable.Snapshot),
+	})
 	for _, e := range n.disk.durable.Entries {
 		r := trace.OfEntry(e)
 		w.emitNode(n, trace.Event{Kind: trace.KindAppend, Entry: &r})
@@ -44,7 +46,7 @@ func (w *World) traceDisk(n *node, kind trace.EventKind, seq uint64) int64 {
 	}
 	return w.emitNode(n, trace.Event{Kind: kind, Write: &trace.WriteRecord{
 		Seq: seq, Term: n.disk.durable.Term, Vote: n.disk.durable.VotedFor,
-		Last: raft.Index(len(n.disk.durable.Entries)),
+		Last: n.disk.last(), Snapshot: trace.OfSnapshot(n.disk.durable.Snapshot),
 	}})
 }
 

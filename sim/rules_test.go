@@ -11,6 +11,7 @@ import (
 func TestALateReplyNamesTheRuleThatDecidedIt(t *testing.T) {
 	s, err := Parse("late.txt", `# A refusal that leaves late
 manual
+config prevote=off
 node S1 term=1 log=1,1
 node S2 term=1 log=1
 node S3 term=1 log=1,1

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"ticketing/fsm"
 	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
@@ -157,6 +158,21 @@ func (c *worldConfig) set(s SetConfig) {
 	if s.Window > 0 {
 		c.window = s.Window
 	}
+	if s.SnapshotEvery != nil {
+		c.snapshotEvery = *s.SnapshotEvery
+	}
+	if s.Chunk > 0 {
+		c.chunk = s.Chunk
+	}
+	if s.Keep > 0 {
+		c.keep = s.Keep
+	}
+	if s.PreVote != nil {
+		c.preVote = *s.PreVote
+	}
+	if s.CheckQuorum != nil {
+		c.checkQuorum = *s.CheckQuorum
+	}
 	if s.Pipeline != nil {
 		c.grantOnApplied = !*s.Pipeline
 	}
@@ -241,8 +257,15 @@ func (s *Scenario) clients() []Actor {
 // startState makes what a node line says: a log of no-ops.
 func startState(s SetNode) raft.Durable {
 	d := raft.Durable{HardState: raft.HardState{Term: s.Term, VotedFor: s.Vote}}
+	first := raft.Index(1)
+	if s.Snapshot.Index > 0 {
+		d.Snapshot = &raft.Snapshot{
+			LastIncludedIndex: s.Snapshot.Index, LastIncludedTerm: s.Snapshot.Term, Data: encoded(&fsm.Table{}),
+		}
+		first += s.Snapshot.Index
+	}
 	for i, term := range s.Log {
-		d.Entries = append(d.Entries, raft.Entry{Index: raft.Index(i) + 1, Term: term})
+		d.Entries = append(d.Entries, raft.Entry{Index: raft.Index(i) + first, Term: term})
 	}
 	return d
 }

@@ -68,15 +68,20 @@ type (
 		PreVote, CheckQuorum *bool
 		Pipeline             *bool
 		Batch, Window        int
+		SnapshotEvery        *raft.Index // a snapshot after so many entries; 0 is by command alone
+		Keep                 raft.Index  // how many entries stay before a snapshot's end
+		Chunk                int         // bytes of a snapshot in one message
 	}
 	// SetWithout is "without RULE …".
 	SetWithout struct{ Rules []string }
-	// SetNode is "node S1 term=3 vote=S2 log=1,1,2".
+	// SetNode is "node S1 term=3 vote=S2 log=1,1,2 snapshot=4@1": the log is what stands behind the
+	// snapshot, if there is one.
 	SetNode struct {
-		Node raft.ServerID
-		Term raft.Term
-		Vote raft.ServerID
-		Log  []raft.Term
+		Node     raft.ServerID
+		Term     raft.Term
+		Vote     raft.ServerID
+		Log      []raft.Term
+		Snapshot Position
 	}
 	// SetNetwork is "network KEY=VALUE …" (From and To empty), or "link S1->S2 KEY=VALUE …".
 	SetNetwork struct {
@@ -84,6 +89,12 @@ type (
 		LinkSpec
 	}
 )
+
+// Position names an entry: "3@2". Index 0 is none.
+type Position struct {
+	Index raft.Index
+	Term  raft.Term
+}
 
 // LinkSpec says how messages fare. Unset fields leave the default; shares are in parts per million.
 type LinkSpec struct {
@@ -130,7 +141,7 @@ type (
 // Messages selects messages. Empty fields select all; From and To may be Everyone.
 type Messages struct {
 	From, To Actor
-	Kind     string // vote, vote-reply, append, append-reply, request, request-reply; "" for all
+	Kind     string // vote, append, prevote, read, transfer, snapshot or request, or with -reply; "" for all
 }
 
 // Faults.
@@ -153,13 +164,14 @@ type (
 	// Restart is "restart S1" or "restart *".
 	Restart struct{ Node Actor }
 	// SetDisk is "disk S3 [sync=2ms..8ms]" (set-up), or "disk S1 stall|fail|ok|reorder", or
-	// "disk S1 finish [#N]".
+	// "disk S1 finish [#N | snapshot]".
 	SetDisk struct {
 		Node             Actor // may be Everyone
 		SyncSet          bool
 		SyncMin, SyncMax time.Duration
 		Do               string // "", stall, fail, ok, finish, reorder
 		Nth              int
+		File             bool // finish the snapshot that is being saved, and no write
 	}
 	// SetClock is "clock S1 [rate=1.5] [offset=250ms]" (set-up) or "clock S1 rate=0.5 | stop |
 	// jump=+1h".
@@ -233,6 +245,16 @@ type (
 		Client Actor
 		Do     string
 	}
+	// ReadTable is "read S1": a linearizable read of the lock table at S1; or "read S1 local": of S1's
+	// table as it is, which may be old.
+	ReadTable struct {
+		Node  raft.ServerID
+		Local bool
+	}
+	// Transfer is "transfer S1 S2": S1 is to hand its leadership to S2.
+	Transfer struct{ From, To raft.ServerID }
+	// Compact is "snapshot S1": it is to take a snapshot.
+	Compact struct{ Node raft.ServerID }
 	// Propose is "propose S1 TEXT".
 	Propose struct {
 		Node raft.ServerID

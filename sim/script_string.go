@@ -41,6 +41,9 @@ func (c SetConfig) String() string {
 		when(c.Pipeline != nil, "pipeline=%s", onOffText(c.Pipeline)).
 		when(c.Batch > 0, "batch=%d", c.Batch).
 		when(c.Window > 0, "window=%d", c.Window).
+		when(c.SnapshotEvery != nil, "snapshot=%s", indexText(c.SnapshotEvery)).
+		when(c.Keep > 0, "keep=%d", c.Keep).
+		when(c.Chunk > 0, "chunk=%d", c.Chunk).
 		String()
 }
 
@@ -51,6 +54,7 @@ func (c SetNode) String() string {
 		when(c.Term > 0, "term=%d", c.Term).
 		when(c.Vote > 0, "vote=S%d", c.Vote).
 		when(len(c.Log) > 0, "log=%s", logText(c.Log)).
+		when(c.Snapshot.Index > 0, "snapshot=%d@%d", c.Snapshot.Index, c.Snapshot.Term).
 		String()
 }
 
@@ -129,6 +133,7 @@ func (c SetDisk) String() string {
 		when(c.SyncSet, "sync=%s", spanText(c.SyncMin, c.SyncMax)).
 		when(c.Do != "", "%s", c.Do).
 		when(c.Nth > 0, "#%d", c.Nth).
+		when(c.File, "snapshot").
 		String()
 }
 
@@ -190,6 +195,14 @@ func (c Write) String() string {
 func (c Read) String() string { return fmt.Sprintf("%s: read %s", c.Client, c.Key) }
 
 func (c ClientDo) String() string { return fmt.Sprintf("%s: %s", c.Client, c.Do) }
+
+func (c ReadTable) String() string {
+	return newLine("read S%d", c.Node).when(c.Local, "local").String()
+}
+
+func (c Transfer) String() string { return fmt.Sprintf("transfer S%d S%d", c.From, c.To) }
+
+func (c Compact) String() string { return fmt.Sprintf("snapshot S%d", c.Node) }
 
 func (c Propose) String() string { return fmt.Sprintf("propose S%d %s", c.Node, c.Text) }
 

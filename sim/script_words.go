@@ -69,6 +69,13 @@ func onOffText(on *bool) string {
 	return "off"
 }
 
+func indexText(i *raft.Index) string {
+	if i == nil {
+		return ""
+	}
+	return text(*i)
+}
+
 func shareText(ppm *int) string {
 	if ppm == nil {
 		return ""

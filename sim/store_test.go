@@ -18,6 +18,7 @@ type storeDisk struct {
 	failing int // the operation, counted from now on, that fails; 0 for none
 	how     storetest.Failure
 	short   bool // the last write that was handed out was cut by its failure
+	dead    bool // an operation has failed, and so do all that follow
 	kept    *outcomes
 }
 
@@ -30,8 +31,12 @@ var errDisk = errors.New("the disk failed, as it was told to")
 func (d *storeDisk) operation() (do bool, err error) {
 	d.failing--
 	switch {
+	case d.dead:
+		return false, errDisk
 	case d.failing != 0:
 		return true, nil
+	case d.how == storetest.Dead:
+		d.dead = true
 	case d.how == storetest.Full:
 		return false, fmt.Errorf("%w: %w", errDisk, syscall.ENOSPC)
 	}
@@ -73,10 +78,10 @@ func (d *storeDisk) Crash(choose func(storetest.Unsynced) storetest.Survivors) {
 		d.kept.gone++
 	}
 	d.disk.crash(torn)
-	d.failing, d.short = 0, false
+	d.failing, d.short, d.dead = 0, false, false
 }
 
-func (d *storeDisk) Fail(nth int, how storetest.Failure) { d.failing, d.how = nth, how }
+func (d *storeDisk) Fail(nth int, how storetest.Failure) { d.failing, d.how, d.dead = nth, how, false }
 
 // Damage is a thing that the simulator does not do: its records are values, not bytes.
 func (d *storeDisk) Damage(int, int) ([]string, bool) { return nil, false }
@@ -110,6 +115,38 @@ func (d *storeDisk) save(w raft.Write) error {
 		d.finish(0)
 	}
 	return err
+}
+
+// SaveSnapshot begins a file and finishes it: two operations.
+func (s *diskStore) SaveSnapshot(snapshot *raft.Snapshot) error {
+	if s.err != nil {
+		return s.err
+	}
+	d := s.disk
+	if do, err := d.operation(); !do || err != nil {
+		return err
+	}
+	d.disk.save(snapshot, 0)
+	do, err := d.operation()
+	if do {
+		d.saved()
+	}
+	d.files.saving = nil
+	return err
+}
+
+func TestTheSimulatorsDiskPassesTheSuiteOfSnapshots(t *testing.T) {
+	kept := &outcomes{}
+	for _, c := range storetest.SnapshotCases() {
+		t.Run(c.Name, func(t *testing.T) {
+			if err := c.Run(func() storetest.Disk { return &storeDisk{kept: kept} }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if kept.gone == 0 || kept.torn == 0 || kept.whole == 0 {
+		t.Errorf("of the unsynced writes %+v: something never happened", *kept)
+	}
 }
 
 // The simulator's disk owes what the server's log owes, or a simulation proves nothing about it.
@@ -194,6 +231,7 @@ func TestAVoteThatSurvivedUnseenIsKept(t *testing.T) {
 		w := played(t, fmt.Sprintf(`
 			seed %d
 			manual
+			config prevote=off
 			disk S2 stall
 			timeout S1
 			deliver S1->S2 vote

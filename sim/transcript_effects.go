@@ -26,6 +26,8 @@ func (w *scribe) effects(m *moment) []string {
 			applied = append(applied, e)
 		case trace.KindStop:
 			words = append(words, stopWords(e.Text))
+		case trace.KindTrim, trace.KindTable, trace.KindKeep:
+			words = append(words, snapshotWords(e))
 		}
 	}
 	words = slices.Concat(appendWords(appended), words, applyWords(applied))
@@ -127,7 +129,7 @@ func (w *scribe) leaves(m *moment) []string {
 		case trace.KindSend:
 			add(sendWords(e))
 		case trace.KindReply:
-			add("answers "+clientOf(e).Client+": "+replyWords(clientOf(e)), "")
+			add(saysWords(e), "")
 		case trace.KindLost:
 			add("lost at once ("+e.Text+"): what goes to", e.Node)
 		}
@@ -156,6 +158,13 @@ func sendWords(e *trace.Event) (text, receiver string) {
 			return "votes for " + r.To + rule, ""
 		}
 		return "refuses " + r.To + " its vote" + rule, ""
+	case trace.PreVote:
+		return "asks whether it would have the vote of", r.To
+	case trace.PreVoteReply:
+		if r.Granted {
+			return "would vote for " + r.To + rule, ""
+		}
+		return "would not vote for " + r.To + rule, ""
 	case trace.Append:
 		if n := len(r.Entries); n > 0 {
 			return fmt.Sprintf("sends %s to", span(r.Entries[0].Index, r.Entries[n-1].Index)), r.To
@@ -167,7 +176,44 @@ func sendWords(e *trace.Event) (text, receiver string) {
 		}
 		return "refuses " + r.To + "'s append" + rule, ""
 	}
+	return leaderWords(r, rule)
+}
+
+// leaderWords is sendWords for messages about reads, transfers and snapshots.
+func leaderWords(r *trace.MessageRecord, rule string) (text, receiver string) {
+	switch r.Kind {
+	case trace.ReadIndex:
+		return "asks for a read as of now at", r.To
+	case trace.ReadIndexReply:
+		if r.Success {
+			return fmt.Sprintf("tells %s to read as of entry %d", r.To, r.Index) + rule, ""
+		}
+		return "tells " + r.To + " that it cannot vouch for a read", ""
+	case trace.TimeoutNow:
+		return "tells " + r.To + " to campaign", ""
+	case trace.TimeoutNowReply:
+		return "answers " + r.To, ""
+	case trace.Snapshot, trace.SnapshotReply:
+		return sendsSnapshot(r)
+	}
 	return "sends " + r.Kind + " to", r.To
+}
+
+// saysWords says what a client, or the scenario itself, is answered.
+func saysWords(e *trace.Event) string {
+	c := clientOf(e)
+	asOf := fmt.Sprintf("as of entry %d", c.Index)
+	switch {
+	case c.Client != "":
+		return "answers " + c.Client + ": " + replyWords(c)
+	case c.Op == opTransfer || c.Op == opSnapshot:
+		return "refuses: " + e.Text
+	case c.Status == readFailed:
+		return "cannot answer the read"
+	case c.Status == readStale:
+		return "shows its table " + asOf + ", which is old"
+	}
+	return "shows its table " + asOf
 }
 
 func replyWords(c *trace.ClientRecord) string {

@@ -32,6 +32,8 @@ func (w *scribe) input(m *moment) string {
 		return "heartbeat timer fires"
 	case trace.KindSaved:
 		return "the write is on disk"
+	case trace.KindKept:
+		return fmt.Sprintf("the snapshot up to entry %d is on disk", snapshotOf(m.Event).Index)
 	case trace.KindWake:
 		return "reads its clock"
 	case trace.KindCrash:
@@ -66,11 +68,9 @@ func (w *scribe) starts(m *moment) string {
 	if s.Vote != 0 {
 		words += ", vote " + serverText(s.Vote)
 	}
-	switch {
-	case s.Last == 0:
-		words += ", with an empty log"
-	default:
-		words += fmt.Sprintf(", with entries %s, the last of term %d", span(1, s.Last), s.LastTerm)
+	words += ", with " + holdsWords(m.Snapshot, s.Last)
+	if s.Last > 0 {
+		words += fmt.Sprintf(", the last of term %d", s.LastTerm)
 	}
 	if m.Text != "" {
 		words += "; " + m.Text
@@ -86,6 +86,13 @@ func (w *scribe) receives(r *trace.MessageRecord) string {
 			words += fmt.Sprintf(", whose log ends at %d of term %d", r.LastIndex, r.LastTerm)
 		}
 		return words
+	case trace.PreVote:
+		return fmt.Sprintf("is asked by %s whether it would win term %d", r.From, r.Term+1)
+	case trace.PreVoteReply:
+		if r.Granted {
+			return "hears that it would have the vote of " + r.From
+		}
+		return fmt.Sprintf("hears that it would not have the vote of %s, term %d", r.From, r.Term)
 	case trace.VoteReply:
 		if r.Granted {
 			return "receives the vote of " + r.From
@@ -104,6 +111,26 @@ func (w *scribe) receives(r *trace.MessageRecord) string {
 			return fmt.Sprintf("hears that %s has %s", r.From, upTo(r.Match))
 		}
 		return fmt.Sprintf("hears that %s does not match at %d", r.From, r.PrevIndex)
+	}
+	return hearsOfLeading(r)
+}
+
+// hearsOfLeading is receives for messages about reads, transfers and snapshots.
+func hearsOfLeading(r *trace.MessageRecord) string {
+	switch r.Kind {
+	case trace.ReadIndex:
+		return "is asked by " + r.From + " for a read"
+	case trace.ReadIndexReply:
+		if r.Success {
+			return fmt.Sprintf("hears that it may read as of entry %d", r.Index)
+		}
+		return "hears that " + r.From + " cannot vouch for a read"
+	case trace.TimeoutNow:
+		return "is told by " + r.From + " to campaign"
+	case trace.TimeoutNowReply:
+		return fmt.Sprintf("hears that %s is in term %d", r.From, r.Term)
+	case trace.Snapshot, trace.SnapshotReply:
+		return hearsOfSnapshot(r)
 	}
 	return fmt.Sprintf("receives %s from %s", r.Kind, r.From)
 }

@@ -39,7 +39,8 @@ type World struct {
 	door      *door           // of the lock-delay, in the one experiment that compares with it
 	tolerate  map[string]bool // invariants whose violation does not end the run; nil ends at the first
 	halted    bool
-	firstTerm raft.Term // the highest of the states that the run starts from
+	told      raft.Index // the last entry of which somebody outside knows what it came to
+	firstTerm raft.Term  // the highest of the states that the run starts from
 
 	trace    *trace.Trace // nil when nobody looks
 	cause    int64        // the event that is being handled
@@ -63,7 +64,11 @@ type worldConfig struct {
 	nodes               int
 	election, heartbeat trace.Time
 	batch, window       int
+	preVote             bool
+	checkQuorum         bool
 	grantOnApplied      bool
+	snapshotEvery, keep raft.Index
+	chunk               int
 	rules               fsm.Rules
 	without             []string
 }
@@ -71,6 +76,7 @@ type worldConfig struct {
 func defaultConfig() worldConfig {
 	return worldConfig{
 		nodes: 3, election: 150 * trace.Millisecond, heartbeat: 50 * trace.Millisecond, batch: 64, window: 16,
+		preVote: true, checkQuorum: true,
 	}
 }
 
@@ -85,7 +91,10 @@ func (c *worldConfig) replica(id raft.ServerID, jitter func(uint64) raft.Time) f
 			ID: id, Voters: voters,
 			ElectionTimeout: raft.Time(c.election), HeartbeatTimeout: raft.Time(c.heartbeat),
 			Jitter: jitter, MaxBatch: c.batch, Window: c.window,
+			PreVote: c.preVote, CheckQuorum: c.checkQuorum,
+			ChunkSize: c.chunk, Keep: c.keep,
 		},
+		SnapshotEvery:  c.snapshotEvery,
 		GrantOnApplied: c.grantOnApplied,
 		Rules:          c.rules,
 	}
@@ -134,6 +143,7 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 
 // start brings all nodes up.
 func (w *World) start() error {
+	w.startHistory()
 	for _, n := range w.nodes {
 		w.cause = 0
 		if err := w.boot(n, trace.KindStart); err != nil {
@@ -196,6 +206,8 @@ func (w *World) next(limit trace.Time) bool {
 		w.timer(e.actor, e.gen)
 	case eventSaved:
 		w.synced(w.actors[e.actor].node, e.gen, uint64(e.slot))
+	case eventFile:
+		w.fileIsDue(w.actors[e.actor].node, e.gen, uint64(e.slot))
 	case eventCommand:
 		w.pending--
 		if err := w.doScheduled(w.commands[e.slot]); err != nil && w.failure == nil {

@@ -122,9 +122,18 @@ func TestAFailureOfTheSearchPrintsTheCommandThatRepeatsIt(t *testing.T) {
 	}
 }
 
+func TestARunSaysHowManySnapshotsThereWere(t *testing.T) {
+	_, with, _ := try("run", "snapshot-catch-up")
+	_, without, _ := try("run", "election")
+	if !strings.Contains(with, "snapshots: 1 taken, 1 sent, 1 installed") || strings.Contains(without, "snapshots:") {
+		t.Errorf("with one:\n%s\nwithout:\n%s", with, without)
+	}
+}
+
 func TestExploreCountsWhatHappened(t *testing.T) {
 	code, out, _ := try("explore", "-seeds", "1-100", "-faults", "harsh")
-	for _, part := range []string{"met a newer token", "invariants held", "told again", "sessions evicted", "refused behind an Expire"} {
+	for _, part := range []string{"met a newer token", "invariants held", "told again", "sessions evicted", "refused behind an Expire",
+		"in place of others"} {
 		if code != exitHeld || !strings.Contains(out, part) {
 			t.Errorf("exit %d, %q\n%s", code, part, out)
 		}

@@ -188,6 +188,13 @@ func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f 
 		n("repeated"), n("sessions.evicted"), n("sessions.unknown"))
 	fmt.Fprintf(c.out, "  Extensions       %8d, %d refused behind an Expire, %d too late\n",
 		n("extend.extended"), n("extend.refused"), n("extend.not-found"))
+	fmt.Fprintf(c.out, "  Reads            %8d answered, %d not; %d transfers, of which %d came to their end and %d were given up\n",
+		n("reads"), n("reads.failed"), n("transfers"), n("transfers.done"), n("transfers.given-up"))
+	if n("snapshots") > 0 || n("snapshots.installed") > 0 {
+		fmt.Fprintf(c.out, "  Snapshots        %8d taken, %d sent, %d installed (%d beside entries behind them, %d in place of others); %d lost in crashes\n",
+			n("snapshots"), n("snapshots.sent"), n("snapshots.installed"), n("snapshots.suffix"), n("snapshots.conflict"),
+			n("snapshots.lost")+n("snapshots.unnamed"))
+	}
 	fmt.Fprintf(c.out, "  Elections        %8d campaigns, %d leaders, %d deposed (%d with uncommitted entries), %d logs cut back\n",
 		n("elections"), n("leaders"), n("deposed"), n("deposed.uncommitted"), n("truncations"))
 	fmt.Fprintf(c.out, "  Faults           %8d crashes (%d tore a record), %d pauses, %d cuts, %d messages lost, %d doubled\n",

@@ -158,6 +158,9 @@ func writeVerdict(out io.Writer, r *sim.Result, again string) {
 	if r.Failure != nil {
 		fmt.Fprintf(out, "FAILED  %v\n", r.Failure)
 	}
+	if taken, installed := r.Count("snapshots"), r.Count("snapshots.installed"); taken+installed > 0 {
+		fmt.Fprintf(out, "        snapshots: %d taken, %d sent, %d installed\n", taken, r.Count("snapshots.sent"), installed)
+	}
 	if r.Held() {
 		fmt.Fprintf(out, "held    seed %d, %d events in %s of simulated time, %d invariants after each\n",
 			r.Seed, r.Steps, r.End, len(sim.Invariants()))

@@ -44,6 +44,16 @@ const (
 	VoteReply   = "vote-reply"
 	Append      = "append"
 	AppendReply = "append-reply"
+
+	PreVote      = "prevote"
+	PreVoteReply = "prevote-reply"
+
+	ReadIndex       = "read"
+	ReadIndexReply  = "read-reply"
+	TimeoutNow      = "transfer"
+	TimeoutNowReply = "transfer-reply"
+	Snapshot        = "snapshot"
+	SnapshotReply   = "snapshot-reply"
 )
 
 // OfMessage writes down every field of a message between servers.
@@ -54,6 +64,25 @@ func OfMessage(m *raft.Message) *MessageRecord {
 		r.Kind, r.LastIndex, r.LastTerm = Vote, b.LastLogIndex, b.LastLogTerm
 	case raft.RequestVoteReply:
 		r.Kind, r.RequestTerm, r.Granted = VoteReply, b.RequestTerm, b.VoteGranted
+	case raft.PreVote:
+		r.Kind, r.LastIndex, r.LastTerm = PreVote, b.LastLogIndex, b.LastLogTerm
+	case raft.PreVoteReply:
+		r.Kind, r.RequestTerm, r.Granted = PreVoteReply, b.RequestTerm, b.VoteGranted
+	case raft.ReadIndex:
+		r.Kind, r.Read = ReadIndex, b.ID
+	case raft.ReadIndexReply:
+		r.Kind, r.Read, r.RequestTerm = ReadIndexReply, b.ID, b.RequestTerm
+		r.Success, r.Index = b.Success, b.Index
+	case raft.TimeoutNow:
+		r.Kind = TimeoutNow
+	case raft.TimeoutNowReply:
+		r.Kind, r.RequestTerm = TimeoutNowReply, b.RequestTerm
+	case raft.InstallSnapshot:
+		r.Kind, r.LastIndex, r.LastTerm = Snapshot, b.LastIncludedIndex, b.LastIncludedTerm
+		r.Offset, r.Size, r.Done = b.Offset, len(b.Data), b.Done
+	case raft.InstallSnapshotReply:
+		r.Kind, r.RequestTerm, r.LastIndex = SnapshotReply, b.RequestTerm, b.LastIncludedIndex
+		r.Offset, r.Installed = b.Offset, b.Installed
 	case raft.AppendEntries:
 		r.Kind, r.Commit = Append, b.LeaderCommit
 		r.PrevIndex, r.PrevTerm = b.PrevLogIndex, b.PrevLogTerm
@@ -95,7 +124,16 @@ func OfWrite(w *raft.Write) *WriteRecord {
 	if k := len(w.Entries); k > 0 {
 		r.First, r.Last = w.Entries[0].Index, w.Entries[k-1].Index
 	}
+	r.Snapshot = OfSnapshot(w.Snapshot)
 	return r
+}
+
+// OfSnapshot writes a snapshot down; nil if there is none.
+func OfSnapshot(s *raft.Snapshot) *SnapshotRecord {
+	if s == nil {
+		return nil
+	}
+	return &SnapshotRecord{Index: s.LastIncludedIndex, Term: s.LastIncludedTerm, Size: len(s.Data)}
 }
 
 // Changed is the event of a state that has become another. It reports false if nothing has changed

@@ -12,23 +12,32 @@ import (
 // ruleOfChange names the rule of Figure 2 by which a state became the next.
 func ruleOfChange(before, after *raft.Status, received *raft.Message) string {
 	switch {
+	case after.Role == raft.PreCandidate && (before.Role != raft.PreCandidate || after.Leader != before.Leader):
+		return "PreVote.Ask"
 	case after.Role == raft.Leader && before.Role != raft.Leader:
 		return "Candidates.2"
+	case before.Role == raft.Leader && after.Role == raft.Follower && after.Term == before.Term:
+		return "CheckQuorum.StepDown"
+	case before.Role == raft.PreCandidate && after.Role == raft.Candidate:
+		return "PreVote.Majority"
+	case after.Role == raft.Candidate && received != nil && isTimeoutNow(received):
+		return "Transfer.Now"
 	case after.Role == raft.Candidate && before.Role == raft.Candidate && after.Term > before.Term:
 		return "Candidates.4"
 	case after.Role == raft.Candidate && after.Term > before.Term:
 		return "Followers.2"
 	case after.Term > before.Term:
 		return "All.2"
-	case before.Role == raft.Candidate && after.Role == raft.Follower:
-		if isVoteReply(received) {
+	case before.Role != raft.Follower && after.Role == raft.Follower:
+		switch {
+		case isVoteReply(received):
 			return "Election.Refused"
+		case before.Role == raft.PreCandidate && received != nil && isAnswer(received):
+			return "PreVote.Majority"
 		}
 		return "Candidates.3"
-	case after.CommitIndex > before.CommitIndex && after.Role == raft.Leader:
-		return "Leaders.4"
 	case after.CommitIndex > before.CommitIndex:
-		return "AE.5"
+		return ruleOfCommit(after, received)
 	case after.VotedFor != before.VotedFor:
 		return "RV.UpToDate"
 	case after.LastIndex < before.LastIndex ||
@@ -40,6 +49,28 @@ func ruleOfChange(before, after *raft.Status, received *raft.Message) string {
 		return "AE.4"
 	}
 	return ""
+}
+
+// ruleOfCommit names the rule by which commitIndex has grown. At a follower only a snapshot that has
+// become durable commits anything without a message.
+func ruleOfCommit(after *raft.Status, received *raft.Message) string {
+	switch {
+	case after.Role == raft.Leader:
+		return "Leaders.4"
+	case received == nil:
+		return "Snapshot.Suffix"
+	}
+	return "AE.5"
+}
+
+func isAnswer(m *raft.Message) bool {
+	_, ok := m.Body.(raft.PreVoteReply)
+	return ok
+}
+
+func isTimeoutNow(m *raft.Message) bool {
+	_, ok := m.Body.(raft.TimeoutNow)
+	return ok
 }
 
 func isVoteReply(m *raft.Message) bool {
@@ -125,10 +156,21 @@ func (v Votes) RuleOfReply(m *raft.Message) string {
 			return "RV.UpToDate"
 		case b.RequestTerm < m.Term:
 			return "RV.1"
+		case b.RequestTerm > m.Term:
+			return "CheckQuorum.Sticky"
 		case v[candidacy{m.To, b.RequestTerm}]:
 			return "RV.2"
 		}
 		return "RV.UpToDate"
+	case raft.PreVoteReply:
+		if b.RequestTerm > m.Term {
+			return "CheckQuorum.Sticky"
+		}
+		return "PreVote.Grant"
+	case raft.ReadIndexReply:
+		if b.Success {
+			return "Read.Index"
+		}
 	case raft.AppendEntriesReply:
 		switch {
 		case b.Success:

@@ -75,6 +75,8 @@ type Event struct {
 	Write   *WriteRecord   `json:"write,omitempty"`
 	Entry   *EntryRecord   `json:"entry,omitempty"`
 	Client  *ClientRecord  `json:"client,omitempty"`
+
+	Snapshot *SnapshotRecord `json:"snapshot,omitempty"` // of a start besides State
 }
 
 // EventKind names what happened.
@@ -95,6 +97,7 @@ const (
 	KindReceive          EventKind = "receive" // a message or a request
 	KindSaved            EventKind = "saved"   // the process learns that a write is durable
 	KindSynced           EventKind = "synced"  // a write is durable, and the process does not run or has not been told
+	KindKept             EventKind = "kept"    // the process learns that a snapshot's file is durable
 	KindWake             EventKind = "wake"    // its clock reached a lease's end
 	KindCrash            EventKind = "crash"
 	KindRestart          EventKind = "restart" // State and Entry records of the log follow as for start
@@ -102,10 +105,13 @@ const (
 	KindResume           EventKind = "resume"
 
 	// … and what follows from it, each with the input as its Cause.
+	KindTrim   EventKind = "trim"   // the log begins behind Snapshot from now on
 	KindState  EventKind = "state"  // State is what it is afterwards, if anything of it changed
 	KindAppend EventKind = "append" // Entry is appended to the log, in place of what was at its index and after
 	KindWrite  EventKind = "write"  // Write was requested of the disk
+	KindTable  EventKind = "table"  // the table becomes that of Snapshot
 	KindApply  EventKind = "apply"  // Entry is applied
+	KindKeep   EventKind = "keep"   // a file for Snapshot was requested of the disk
 	KindSend   EventKind = "send"   // Message leaves
 	KindReply  EventKind = "reply"  // a client's answer leaves
 	KindStop   EventKind = "stop"   // the node stops itself; Text says why
@@ -140,7 +146,7 @@ type MessageRecord struct {
 	Term raft.Term `json:"term,omitempty"`
 	Call uint64    `json:"call,omitempty"`
 
-	LastIndex raft.Index `json:"lastIndex,omitempty"` // vote
+	LastIndex raft.Index `json:"lastIndex,omitempty"` // vote; snapshot: its last included entry
 	LastTerm  raft.Term  `json:"lastTerm,omitempty"`
 
 	RequestTerm raft.Term `json:"requestTerm,omitempty"` // replies
@@ -155,6 +161,14 @@ type MessageRecord struct {
 	Match         raft.Index `json:"match,omitempty"`
 	ConflictTerm  raft.Term  `json:"conflictTerm,omitempty"`
 	ConflictIndex raft.Index `json:"conflictIndex,omitempty"`
+
+	Offset    uint64 `json:"offset,omitempty"`    // snapshot; snapshot-reply: the next expected
+	Size      int    `json:"size,omitempty"`      // snapshot: how many bytes are in this chunk,
+	Done      bool   `json:"done,omitempty"`      // and whether it is the last
+	Installed bool   `json:"installed,omitempty"` // snapshot-reply
+
+	Read  uint64     `json:"read,omitempty"`  // read, read-reply: the question's number
+	Index raft.Index `json:"index,omitempty"` // read-reply
 }
 
 // EntryRecord is a log entry. Result and Hash, of the table afterwards, are of an apply; Cause and
@@ -169,21 +183,30 @@ type EntryRecord struct {
 	Meant   uint64     `json:"meant,omitempty,string"`
 }
 
+// SnapshotRecord is a snapshot: its last included entry, and how many bytes its data has.
+type SnapshotRecord struct {
+	Index raft.Index `json:"index"`
+	Term  raft.Term  `json:"term"`
+	Size  int        `json:"size"`
+}
+
 // WriteRecord is a write to stable storage. The entries are those of the append events since the
-// last write: First to Last.
+// last write: First to Last. Snapshot is what the log begins behind, if the write says so.
 type WriteRecord struct {
 	Seq   uint64        `json:"seq"`
 	Term  raft.Term     `json:"term"`
 	Vote  raft.ServerID `json:"vote"`
 	First raft.Index    `json:"first,omitempty"`
 	Last  raft.Index    `json:"last,omitempty"`
+
+	Snapshot *SnapshotRecord `json:"snapshot,omitempty"`
 }
 
 // ClientRecord is a client's request or its answer, or a write to a resource.
 type ClientRecord struct {
 	Client  string `json:"client"`
 	Server  string `json:"server,omitempty"`
-	Op      string `json:"op"` // grant, release, extend, open, noop, write
+	Op      string `json:"op"` // grant, release, extend, open, noop, write, read
 	Key     string `json:"key,omitempty"`
 	Seq     uint64 `json:"seq,omitempty"`
 	Attempt uint32 `json:"attempt,omitempty"`
@@ -192,5 +215,6 @@ type ClientRecord struct {
 	Status  string `json:"status,omitempty"` // of an answer
 	Result  string `json:"result,omitempty"`
 	High    uint64 `json:"high,omitempty,string"` // resource: the greatest token it had seen before
+	Index   uint64 `json:"index,omitempty"`       // read: the last entry in the table that was read
 	Until   int64  `json:"until,omitempty"`       // granted, extended: the client's own deadline, on its clock
 }

@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A scenario that holds by the luck of its seed shows nothing.
+func TestScenariosAboutReadsAndTransfersHoldOnManySeeds(t *testing.T) {
+	ran := 0
+	for _, s := range Library() {
+		about := strings.HasPrefix(s.Name, "read-") || strings.HasPrefix(s.Name, "transfer") ||
+			strings.HasPrefix(s.Name, "stale-")
+		if !about {
+			continue
+		}
+		ran++
+		for seed := uint64(1); seed <= 40; seed++ {
+			r, err := Run(s, Options{Seed: &seed, Deep: seed <= 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Held() {
+				t.Errorf("%s, seed %d: %v, %v", s.Name, seed, r.Failure, r.Unexpected())
+			}
+		}
+	}
+	if ran < 9 {
+		t.Errorf("there are only %d", ran)
+	}
+}
+
+// searches is a program that prints which invariant the search finds broken in 1,000 harsh runs.
+const searches = `package main
+
+import (
+	"context"
+	"fmt"
+
+	"ticketing/sim"
+)
+
+func main() {
+	f, err := sim.Search{From: 1, To: 1000, Faults: "harsh"}.Explore(context.Background())
+	switch {
+	case err != nil:
+		panic(err)
+	case f.Failed == nil:
+		fmt.Println("nothing")
+	default:
+		fmt.Println(f.Failed.Violations[0].Invariant, "at seed", f.Last)
+	}
+}
+`
+
+// Each is a short cut that somebody could take, and that shows in no run without faults.
+//
+//spec:test Read.Index
+//spec:test Read.OwnTerm
+func TestTheSearchFindsReadsThatAreAnsweredTooEarly(t *testing.T) {
+	for name, c := range map[string][2]string{
+		"without a round": {
+			"case r.round != 0 && r.round <= confirmed:", "case r.round != 0 && confirmed >= 0:",
+		},
+		"on a round that had begun before": {
+			"		return // one is under way; what has come since waits for the next\n",
+			`		for i := range c.reading.pending {
+			if r := &c.reading.pending[i]; r.round == 0 {
+				r.round, r.index = c.reading.round, c.commitIndex
+			}
+		}
+		return
+`,
+		},
+		"before an entry of the own term is committed": {
+			"c.role != Leader || !c.ownTermCommitted()", "c.role != Leader",
+		},
+	} {
+		found := planted(t, filepath.Join("..", "raft", "readindex.go"), c[0], c[1])
+		t.Logf("%s: %s", name, found)
+		if !strings.HasPrefix(found, "reads-linearizable ") {
+			t.Errorf("%s: the search finds %s", name, found)
+		}
+	}
+}
+
+// planted runs the search over product code in which one piece of a file stands otherwise.
+func planted(t *testing.T, file, is, instead string) string {
+	t.Helper()
+	file, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), is); n != 1 {
+		t.Fatalf("%s has %q %d times", file, is, n)
+	}
+	dir := t.TempDir()
+	mutant, overlay := filepath.Join(dir, "x.go"), filepath.Join(dir, "overlay.json")
+	program := filepath.Join(dir, "main.go")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutant}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		mutant: strings.Replace(string(source), is, instead, 1), overlay: string(replace), program: searches,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command("go", "run", "-overlay", overlay, program).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}

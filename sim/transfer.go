@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"ticketing/fsm/trace"
+	"ticketing/raft"
+)
+
+// This file hands leadership over.
+
+// opTransfer is what a scenario asks of a leader, in a trace.
+const opTransfer = "transfer"
+
+// handing is a transfer that a leader has begun.
+type handing struct {
+	to   raft.ServerID // 0 if there is none
+	term raft.Term     // of the leader
+}
+
+// doTransfer tells a server to hand its leadership to another. One that does not lead, or does not run,
+// refuses.
+func (w *World) doTransfer(c Transfer) {
+	w.steps++
+	w.traceCommand(c)
+	n := w.node(c.From)
+	if !n.alive || n.paused {
+		w.refuseTransfer(n, "it does not run")
+		return
+	}
+	w.prepare(n)
+	w.tick(n)
+	if err := n.replica.Transfer(c.To); err != nil {
+		w.refuseTransfer(n, err.Error())
+	} else if n.handing.to != c.To {
+		w.counters[countTransfers]++
+		n.handing = handing{c.To, n.status.Term}
+	}
+	w.step(n, nil)
+}
+
+func (w *World) refuseTransfer(n *node, why string) {
+	w.counters[countTransfersRefused]++
+	if w.trace != nil {
+		w.emitNode(n, trace.Event{Kind: trace.KindReply, Text: why, Client: &trace.ClientRecord{
+			Op: opTransfer, Server: string(n.name), Status: stateRefused,
+		}})
+	}
+}
+
+// observeTransfer counts what transfers come to: the server that was named leads the next term, or the
+// old leader still leads and has stopped trying.
+func (w *World) observeTransfer(n *node) {
+	if n.handing.to != 0 && n.status.Role == raft.Leader && n.replica.Core().Transferring() == 0 {
+		w.counters[countTransfersGivenUp]++
+		n.handing = handing{}
+	}
+	if !becameLeader(&n.before, &n.status) {
+		return
+	}
+	for _, old := range w.nodes {
+		if old.handing == (handing{n.id, n.status.Term - 1}) {
+			w.counters[countTransfersDone]++
+			old.handing = handing{}
+		}
+	}
+}
