@@ -116,6 +116,17 @@ type voice struct {
 	returns         int // to a connection that had been followed by another one
 }
 
+// wonder looks for a second server of the same id in another way. One of them answers this leader, so
+// it has heard it, and cannot ask for votes before an election timeout is over; but the other does.
+// The loop calls it.
+func (n *Node) wonder(m raft.Message, addr string) {
+	heard, ok := n.answered[m.From]
+	least := raft.Time(n.config.ElectionTimeout.Microseconds()) * 9 / 10 // no two clocks are alike
+	if _, asks := m.Body.(raft.PreVote); asks && ok && n.now() < heard+least {
+		n.blameFor(Header{n.config.Cluster, m.From, m.To, m.Term, 0}, addr, errTwoPlaces)
+	}
+}
+
 // maxReturns is how often a peer may seem to speak by an old connection again. A peer that connects
 // anew closes the old one first; what was on its way there may come once behind.
 const maxReturns = 3

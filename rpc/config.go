@@ -41,6 +41,9 @@ type Config struct {
 	// Rules to leave out, for demonstrations of what they are for. The zero value leaves out none.
 	Rules fsm.Rules
 
+	// PreVote and CheckQuorum taken away, for the same purpose; see raft.Config.
+	NoPreVote, NoCheckQuorum bool
+
 	// Decide Grants on the applied table only, for the same purpose; see fsm.Config.
 	GrantOnApplied bool
 
@@ -51,15 +54,12 @@ type Config struct {
 }
 
 const (
-	maxBatch   = 256 // entries in one AppendEntries; an entry has at most some 600 bytes
-	window     = 8   // unanswered AppendEntries with entries at one peer
-	maxWrites  = 1   // unfinished writes with which clients have to wait, so that they share the next
-	roomWrites = 64  // more come from peers, who stop at their window, and from timers
+	maxBatch   = 256       // entries in one AppendEntries; an entry has at most some 600 bytes
+	window     = 8         // unanswered AppendEntries with entries at one peer
+	chunkSize  = 256 << 10 // bytes of a snapshot in one message, which others wait behind
+	maxWrites  = 1         // unfinished writes with which clients have to wait, so that they share the next
+	roomWrites = 64        // more come from peers, who stop at their window, and from timers
 	maxInputs  = 1024
-
-	// How many election timeouts a write may take. Less would take a slow disk for one that hangs,
-	// more would keep clients waiting for longer than for a leader that has crashed.
-	maxSave = 2
 )
 
 func (c Config) withDefaults() Config {
@@ -102,5 +102,6 @@ func (c Config) raft() raft.Config {
 			return raft.Time(rand.New(rand.NewPCG(seed, i)).Int64N(int64(election)))
 		},
 		MaxBatch: maxBatch, Window: window,
+		PreVote: !c.NoPreVote, CheckQuorum: !c.NoCheckQuorum, ChunkSize: chunkSize,
 	}
 }

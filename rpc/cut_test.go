@@ -162,8 +162,8 @@ func checkPauses(t *testing.T, dials []time.Time) {
 	}
 }
 
-// A leader that learns from its successor that it is none tells those who wait where to go. What
-// it has proposed may yet be committed or not: it does not guess.
+// A leader that is cut off tells those who wait when it steps down, and does not know yet who will
+// lead. What it has proposed may yet be committed or not: it does not guess.
 func TestAStepDownAnswersThoseWhoWait(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, old raft.ServerID) {
 		lock(t, c.client(t, "A"), "door", time.Minute)
@@ -173,23 +173,21 @@ func TestAStepDownAnswersThoseWhoWait(t *testing.T) {
 			c.raw("W", old).Go("Lock.Acquire", args, new(AcquireReply), waits)
 		}
 		synctest.Wait()
-		// The successor's word comes first, since the old leader cannot connect to anyone.
 		c.net.set(func(w *wire) { w.cut = true }, both(name(old), others(old)...)...)
 		args := &AcquireArgs{Key: "other", LeaseMS: 60_000}
 		proposed := c.raw("W", old).Go("Lock.Acquire", args, new(AcquireReply), nil)
-		time.Sleep(10 * time.Second)
-		next := c.leads(old)
+		time.Sleep(election / 2)
 		if len(waits) > 0 {
 			t.Errorf("%d were answered before", len(waits))
 		}
-		c.net.set(func(w *wire) { w.cut = false }, both(name(old), others(old)...)...)
-		for _, other := range others(old) {
-			c.net.set(func(w *wire) { w.refused = true }, [2]string{name(old), other})
-		}
 		for range 5 {
-			y := (<-waits).Reply.(*AcquireReply)
-			if y.Status != NotLeader || y.Leader != c.addrs[next] {
-				t.Errorf("one who waits is told %+v, the leader is %s", y, c.addrs[next])
+			took := timed(func() {
+				if y := (<-waits).Reply.(*AcquireReply); y.Status != NotLeader || y.Leader != "" {
+					t.Errorf("one who waits is told %+v", y)
+				}
+			})
+			if took > election {
+				t.Errorf("after %v more", took)
 			}
 		}
 		if y := (<-proposed.Done).Reply.(*AcquireReply); y.Status != Unknown {
@@ -203,7 +201,8 @@ func TestAStepDownAnswersThoseWhoWait(t *testing.T) {
 // wait for the other for ever.
 func TestTwoWhoCampaignAtOnceDoNotBlockEachOther(t *testing.T) {
 	const sync = 50 * time.Millisecond
-	inBubble(t, sync, func(t *testing.T, c *cluster, leader raft.ServerID) {
+	figure2 := func(c *Config) { c.NoPreVote, c.NoCheckQuorum = true, true } // or nobody would campaign
+	inBubbleWith(t, sync, figure2, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		collided := 0
 		for range 20 {
 			before := termOf(c.nodes[leader])
@@ -242,7 +241,7 @@ func (n *Node) handlers() int {
 }
 
 // A disk that does not come back from a write keeps its server from promising anything. A leader
-// with such a disk must not go on saying that it lives, or nobody else could lead: it falls silent.
+// with such a disk must not go on saying that it lives, or nobody else could lead: it steps down.
 // When the disk is back, so is the server, and what the others have decided holds. (vault#5045.)
 func TestALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, old raft.ServerID) {
@@ -257,7 +256,7 @@ func TestALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
 			}
 			last = l.Token()
 		}
-		if took := time.Since(start); took > (maxSave+2)*longest {
+		if took := time.Since(start); took > 3*longest {
 			t.Errorf("20 locks took %v", took)
 		}
 		next := c.leads(old)

@@ -47,8 +47,8 @@
 //	writing an answer               one election timeout
 //	requests without a written      512 of one connection; no more are read from it
 //	answer
-//	a write to the disk             two election timeouts; after that a leader falls silent, so
-//	                                that another one is elected; it goes on when the disk does
+//	a write to the disk             one election timeout; then a leader steps down, so that another
+//	                                one is elected; it goes on as a follower when the disk does
 //	locks in one reply              500
 //
 // # TLS

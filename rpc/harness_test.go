@@ -90,8 +90,17 @@ func bareCluster(t testing.TB) *cluster {
 // of them as the leader.
 func inBubble(t *testing.T, sync time.Duration, test func(*testing.T, *cluster, raft.ServerID)) {
 	t.Helper()
+	inBubbleWith(t, sync, func(*Config) {}, test)
+}
+
+// inBubbleWith is inBubble with a configuration that is not the usual one.
+func inBubbleWith(
+	t *testing.T, sync time.Duration, change func(*Config), test func(*testing.T, *cluster, raft.ServerID),
+) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := bubbleCluster(t, sync)
+		change(&c.config)
 		for id := range c.addrs {
 			c.start(id, c.net.listen(name(id)))
 		}

@@ -289,6 +289,8 @@ func statusOf(r fsm.Reply) Status {
 		return Expiring
 	case fsm.Full:
 		return Full
+	case fsm.Busy:
+		return Busy
 	case fsm.Invalid:
 		return invalid(r.Err)
 	}

@@ -8,9 +8,9 @@ import (
 	"ticketing/raft"
 )
 
-// Get tells who holds a key; held is false if nobody does. It asks the leader. The answer may be
-// stale: as old as the time that a deposed leader takes to notice. A server that cannot be found
-// before the context ends is an ErrNoLeader.
+// Get tells who holds a key; held is false if nobody does. The answer was true at some moment after the
+// call: any server may give it, but none that was deposed or is behind. If none is found that can be
+// sure before the context ends, the error is an ErrNoLeader.
 func (c *Client) Get(ctx context.Context, key string) (info Info, held bool, err error) {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Client) GetLocal(
 }
 
 // List returns all locks that are held, by key. They are read in pages, so that locks that come and
-// go meanwhile may be in it or not; it may be stale as Get's answer may.
+// go meanwhile may be in it or not; each page is as good as Get's answer.
 func (c *Client) List(ctx context.Context) ([]Info, error) {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {

@@ -46,8 +46,10 @@ type Node struct {
 	witness    *witness                     // nil if there is no trace
 	unfinished []raft.Time                  // writes, by when the disk was given them
 	callers    map[uint64]caller            // of requests, by call
+	readers    map[uint64]func(fsm.Reply)   // what to do when a read is answered, by call
 	requesters map[uint64]chan raft.Message // of raft's RPCs, by call
 	voices     map[raft.ServerID]*voice
+	answered   map[raft.ServerID]raft.Time // when the last AppendEntries was sent that a peer has answered
 	metrics    metrics
 	seen       raft.Status // as it was last logged
 	stalled    bool        // as it was last logged
@@ -100,8 +102,10 @@ func newNode(config Config, store Store, listener net.Listener) *Node {
 		finished:    make(chan func(), roomWrites+2),
 		writes:      make(chan raft.Write, roomWrites),
 		callers:     map[uint64]caller{},
+		readers:     map[uint64]func(fsm.Reply){},
 		requesters:  map[uint64]chan raft.Message{},
 		voices:      map[raft.ServerID]*voice{},
+		answered:    map[raft.ServerID]raft.Time{},
 		visitors:    &visitors{all: map[*session]bool{}},
 	}
 	n.blames = blames{log: n.log, until: map[blame]time.Time{}}
@@ -240,23 +244,23 @@ func (n *Node) enter(ctx context.Context, door chan<- func(), input func()) bool
 
 // send hands a reply to the handler that waits for it, and a request to the peer's goroutine.
 func (n *Node) send(m raft.Message) {
-	switch m.Body.(type) {
-	case raft.RequestVoteReply, raft.AppendEntriesReply:
+	if isReply(m.Body) {
 		if waiting, ok := n.requesters[m.Call]; ok {
 			delete(n.requesters, m.Call)
 			waiting <- m
 		}
-	default:
-		// A leader whose disk hangs cannot take requests. It falls silent, so that its followers
-		// elect another one. Whatever was to be sent counts as lost.
-		if !n.hangs() {
-			n.peers[m.To].enqueue(m)
-		}
+		return
 	}
+	n.peers[m.To].enqueue(m)
 }
 
 // answer hands a reply to the handler that waits for it.
 func (n *Node) answer(y fsm.Reply) {
+	if reader, ok := n.readers[y.Call]; ok { // at this very moment the table is what was asked for
+		delete(n.readers, y.Call)
+		reader(y)
+		return
+	}
 	waiting, ok := n.callers[y.Call]
 	if !ok {
 		return

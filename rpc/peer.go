@@ -51,10 +51,10 @@ const maxCalls = 2 * window
 // peer is another server, as this one speaks to it. It has queues and a goroutine of its own, so
 // that one that is slow or silent delays nobody else.
 type peer struct {
-	id      raft.ServerID
-	addr    string
-	appends chan raft.Message // with entries; raft sends again what does not fit
-	latest  chan raft.Message // the newest heartbeat or RequestVote: an older one is worth nothing
+	id     raft.ServerID
+	addr   string
+	queue  chan raft.Message // in order; raft sends again what does not fit
+	latest chan raft.Message // the newest of those of which an older one is worth nothing
 
 	mu     sync.Mutex
 	silent bool // as it was last logged
@@ -63,38 +63,40 @@ type peer struct {
 func newPeer(id raft.ServerID, addr string) *peer {
 	return &peer{
 		id: id, addr: addr,
-		appends: make(chan raft.Message, maxCalls), latest: make(chan raft.Message, 1),
+		queue: make(chan raft.Message, maxCalls), latest: make(chan raft.Message, 1),
 	}
 }
 
 // enqueue is called by the loop alone and never waits.
 func (p *peer) enqueue(m raft.Message) {
-	if a, ok := m.Body.(raft.AppendEntries); ok && len(a.Entries) > 0 {
-		a.Entries = slices.Clone(a.Entries)
-		m.Body = a
+	if mayBeOld(m.Body) {
 		select {
-		case p.appends <- m:
+		case <-p.latest:
 		default:
 		}
+		p.latest <- m
 		return
 	}
+	if a, ok := m.Body.(raft.AppendEntries); ok {
+		a.Entries = slices.Clone(a.Entries)
+		m.Body = a
+	}
 	select {
-	case <-p.latest:
+	case p.queue <- m:
 	default:
 	}
-	p.latest <- m
 }
 
 // next waits for a message. Entries go first: they are as good as a heartbeat, and a heartbeat that
 // overtakes them would be refused.
 func (p *peer) next(ctx context.Context) (raft.Message, bool) {
 	select {
-	case m := <-p.appends:
+	case m := <-p.queue:
 		return m, true
 	default:
 	}
 	select {
-	case m := <-p.appends:
+	case m := <-p.queue:
 		return m, true
 	case m := <-p.latest:
 		return m, true
@@ -186,27 +188,17 @@ func (n *Node) converse(p *peer, raw net.Conn) error {
 
 var errLate = errors.New("it did not answer in time")
 
-// call sends one request.
-func (n *Node) call(client *rpc.Client, m raft.Message) *rpc.Call {
-	h, done := Header{n.config.Cluster, m.From, m.To, m.Term, m.Call}, make(chan *rpc.Call, 1)
-	if body, ok := m.Body.(raft.RequestVote); ok {
-		args := &RequestVoteArgs{h, body}
-		return client.Go("Raft.RequestVote", args, new(RequestVoteReply), done)
-	}
-	body, ok := m.Body.(raft.AppendEntries)
-	if !ok {
-		panic("rpc: a request that has no name")
-	}
-	args := &AppendEntriesArgs{h, body}
-	return client.Go("Raft.AppendEntries", args, new(AppendEntriesReply), done)
-}
-
 // await waits for the reply to a call, and not for long: net/rpc knows no deadlines, and a
 // connection that was cut comes back late and then delivers what nobody wants any more. With an
-// error the connection is to be given up.
+// error the connection is to be given up. A snapshot's last chunk is answered when all of it is on
+// the disk, and that may take its time; the heartbeats beside it tell whether the connection works.
 func (n *Node) await(ctx context.Context, p *peer, call *rpc.Call) error {
+	begun := n.now()
 	timer := time.NewTimer(n.config.ElectionTimeout)
 	defer timer.Stop()
+	if a, ok := call.Args.(*InstallSnapshotArgs); ok && a.Done {
+		timer.Stop()
+	}
 	select {
 	case <-call.Done:
 	case <-timer.C:
@@ -236,18 +228,11 @@ func (n *Node) await(ctx context.Context, p *peer, call *rpc.Call) error {
 			return
 		}
 		n.witness.received(m, numberOf(call.Args))
+		if _, ok := m.Body.(raft.AppendEntriesReply); ok {
+			n.answered[p.id] = max(n.answered[p.id], begun)
+		}
 	})
 	return nil
-}
-
-func replyMessage(reply any) (Header, raft.Message, Status) {
-	switch y := reply.(type) {
-	case *RequestVoteReply:
-		return y.Header, y.Header.message(y.RequestVoteReply), y.Status
-	case *AppendEntriesReply:
-		return y.Header, y.Header.message(y.AppendEntriesReply), y.Status
-	}
-	panic("rpc: a reply that has no request")
 }
 
 func (h Header) message(body raft.Body) raft.Message {

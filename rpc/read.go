@@ -7,32 +7,31 @@ import (
 	"ticketing/raft"
 )
 
-// Get tells who holds a key. Unless it is asked for what it has itself, only a leader answers, from
-// its applied table; one that was deposed and does not know it yet may answer with what was true
-// earlier.
+// Get tells who holds a key: so that nobody can have known better when the question came, or, if it is
+// asked for what it has itself, from its own table, which may be older.
 func (l lockService) Get(a *GetArgs, y *GetReply) error {
-	key, local := a.Key, a.Local
-	return read(l.session, y, &y.Status, func(leader string, leads bool) GetReply {
-		if !leads && !local {
-			return GetReply{Status: NotLeader, Leader: leader}
+	key := a.Key
+	return read(l.session, a.Local, y, &y.Status, func(status Status, leader string) GetReply {
+		if status != OK {
+			return GetReply{Status: status, Leader: leader}
 		}
 		applied := l.node.replica.Core().Status().LastApplied
 		tenure, held := l.node.replica.Table().Holder(key)
 		if !held {
-			return GetReply{Status: NotFound, Applied: applied}
+			return GetReply{Status: NotFound, Leader: leader, Applied: applied}
 		}
-		return GetReply{Status: OK, Info: info(key, tenure), Applied: applied}
+		return GetReply{Status: OK, Leader: leader, Info: info(key, tenure), Applied: applied}
 	})
 }
 
-// List tells all locks that are held, in pages. It may be as old as what Get answers.
+// List tells all locks that are held, in pages. Each of them is as good as what Get answers.
 func (l lockService) List(a *ListArgs, y *ListReply) error {
-	after, local := a.After, a.Local
-	return read(l.session, y, &y.Status, func(leader string, leads bool) ListReply {
-		if !leads && !local {
-			return ListReply{Status: NotLeader, Leader: leader}
+	after := a.After
+	return read(l.session, a.Local, y, &y.Status, func(status Status, leader string) ListReply {
+		if status != OK {
+			return ListReply{Status: status, Leader: leader}
 		}
-		page, table := ListReply{Status: OK}, l.node.replica.Table()
+		page, table := ListReply{Status: OK, Leader: leader}, l.node.replica.Table()
 		page.Applied = l.node.replica.Core().Status().LastApplied
 		keys := table.Keys()
 		next, _ := slices.BinarySearch(keys, after+"\x00") // the least key that is greater
@@ -50,7 +49,7 @@ func (l lockService) List(a *ListArgs, y *ListReply) error {
 
 // Status describes the server that is asked, whether it leads or not.
 func (l lockService) Status(_ *StatusArgs, y *StatusReply) error {
-	return read(l.session, y, &y.Status, func(leader string, _ bool) StatusReply {
+	return read(l.session, true, y, &y.Status, func(_ Status, leader string) StatusReply {
 		r := l.node.replica
 		s, table := r.Core().Status(), r.Table()
 		times, more := r.LeaseTimes(maxListed)
@@ -69,29 +68,56 @@ func (l lockService) Status(_ *StatusArgs, y *StatusReply) error {
 
 func info(key string, t fsm.Tenure) Info { return Info{key, t.Token, t.Owner, t.LeaseMS} }
 
-// read lets the loop look at the replica. The function is told who leads, and whether it is this
-// server and its table holds all that was acknowledged before: it does once an entry of its own
-// term is applied. What it returns goes through a channel, since the caller may be gone by then.
-func read[T any](s *session, y *T, status *Status, look func(leader string, leads bool) T) error {
+// read lets the loop look at the replica: at once if what it has itself will do, and otherwise when
+// the replica vouches that its table is as new as any. The function is told with OK that it may tell
+// what is there, and else why not and who leads. What it returns goes through a channel, since the
+// caller may be gone by then.
+func read[T any](
+	s *session, local bool, y *T, status *Status, look func(status Status, leader string) T,
+) error {
 	if !s.begin(false) {
 		*status = Busy
 		return nil
 	}
 	defer s.end(false)
-	n, found := s.node, make(chan T, 1)
+	n, found, call := s.node, make(chan T, 1), s.node.calls.Add(1)
+	answer := func(r fsm.Reply) {
+		if r.Status == fsm.Answered { // whoever asks may want to lock next
+			r.Leader = n.replica.Core().Status().Leader
+		}
+		found <- look(statusOfRead(r), n.addrOf(r.Leader))
+	}
 	// It goes through the peers' door, since it writes nothing: a server whose disk hangs can be
 	// asked how it is.
 	n.enter(s.ctx, n.fromPeers, func() {
-		core := n.replica.Core()
-		now := core.Status()
-		applied, _ := core.Term(now.LastApplied)
-		leads := now.Role == raft.Leader && applied == now.Term
-		found <- look(n.config.Addrs[now.Leader], leads)
+		if local {
+			answer(fsm.Reply{Status: fsm.Answered})
+			return
+		}
+		n.readers[call] = answer
+		n.replica.Read(call)
 	})
 	select {
 	case *y = <-found:
 	case <-s.ctx.Done(): // the node's end ends it too
 		*status = Unknown
+		n.enter(n.ctx, n.fromPeers, func() {
+			delete(n.readers, call)
+			n.replica.Disconnect(fsm.Request{Call: call})
+		})
 	}
 	return nil
 }
+
+func statusOfRead(r fsm.Reply) Status {
+	switch r.Status {
+	case fsm.Answered:
+		return OK
+	case fsm.NotLeader:
+		return NotLeader
+	}
+	return Unknown
+}
+
+// addrOf is where a server listens, "" if that is not known.
+func (n *Node) addrOf(id raft.ServerID) string { return n.config.Addrs[id] }

@@ -295,7 +295,8 @@ func (w *witness) sends(m *raft.Message, turning, last int) {
 	cause := last
 	r := trace.OfMessage(m)
 	switch body := m.Body.(type) {
-	case raft.RequestVoteReply, raft.AppendEntriesReply:
+	case raft.RequestVoteReply, raft.AppendEntriesReply, raft.PreVoteReply, raft.ReadIndexReply,
+		raft.TimeoutNowReply, raft.InstallSnapshotReply:
 		r.Call = w.asked[m.Call]
 		delete(w.asked, m.Call)
 		if place := w.places[m.Call]; place != 0 {
@@ -336,12 +337,6 @@ func (w *witness) replies(y *fsm.Reply, turning int) {
 }
 
 // numberOf is the number that a request to a peer was given, 0 if there is no trace.
-func numberOf(args any) uint64 {
-	switch a := args.(type) {
-	case *RequestVoteArgs:
-		return a.Call
-	case *AppendEntriesArgs:
-		return a.Call
-	}
-	panic("rpc: a request that has no name")
-}
+func numberOf(args any) uint64 { return args.(interface{ number() uint64 }).number() }
+
+func (h Header) number() uint64 { return h.Call }

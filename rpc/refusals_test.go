@@ -255,6 +255,9 @@ func TestEveryAnswerHasItsOwnError(t *testing.T) {
 	if s := statusOf(fsm.Reply{Status: fsm.Invalid, Err: wrapped(fsm.ErrReused)}); s != Reused {
 		t.Errorf("a number that is under way is answered with %d", s)
 	}
+	if s := statusOf(fsm.Reply{Status: fsm.Busy}); s != Busy {
+		t.Errorf("a log that is full is answered with %d", s)
+	}
 	if err := refusal(Invalid, "", 7); !errors.Is(err, ErrLeaseRange) {
 		t.Errorf("a short lease is %v", err)
 	}

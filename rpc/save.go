@@ -49,8 +49,8 @@ func (n *Node) save() error {
 	return nil
 }
 
-// hangs reports whether the disk has been at one write for longer than a healthy one could be.
+// hangs reports whether the disk has been at one write for so long that a leader steps down.
 func (n *Node) hangs() bool {
-	limit := raft.Time(maxSave * n.config.ElectionTimeout.Microseconds())
+	limit := raft.Time(n.config.ElectionTimeout.Microseconds())
 	return len(n.unfinished) > 0 && n.now()-n.unfinished[0] >= limit
 }

@@ -58,7 +58,7 @@ const (
 	untilDone often = true
 )
 
-// seek calls a method until a leader has answered or the context ends. Repeated says that the call
+// seek calls a method until a server that may has answered, or the context ends. Repeated says that the call
 // was sent when one before it may have been carried out. Every call gets a reply of its own, as gob
 // leaves alone what it does not receive.
 func seek[T any, R interface {
@@ -93,7 +93,10 @@ func seek[T any, R interface {
 				return fail(cmp.Or(err, errDeposed))
 			}
 		default:
-			c.learn("", l.addr)
+			if leader == "" || c.options.NoHints { // the leader names nobody
+				leader = l.addr
+			}
+			c.learn("", leader)
 			return reply, repeated, nil
 		}
 		if err := w.refused(ctx, l, status, leader); err != nil {

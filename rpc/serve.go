@@ -196,6 +196,7 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 		}
 		n.witness.received(m, h.Call)
 		n.listen(h, r.session)
+		n.wonder(m, r.addr())
 		n.requesters[call] = reply
 	})
 	if !entered {
@@ -221,6 +222,11 @@ func (r raftService) check(h Header) error {
 	}
 	if !r.maySpeakAs(h.From) {
 		return fmt.Errorf("%w: server %d, the certificate is for %q", errWrongName, h.From, r.names)
+	}
+	// The core hears everybody, since its own list of servers may be an old one. This server's was
+	// given to it, and is that of all others, or somebody has made a mistake.
+	if r.node.peers[h.From] == nil && h.From != r.node.config.ID {
+		return fmt.Errorf("%w: server %d is not one of this server's peers", raft.ErrMalformed, h.From)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func TestADiskThatHangsIsNotHidden(t *testing.T) {
 		if next == old || y.Status != NotLeader {
 			t.Errorf("server %d leads after %d; who waits is answered %+v", next, old, y)
 		}
-		const silent = 2 * election // as the package comment says
+		const silent = election // then it steps down
 		if most := silent + longest + 2*heartbeat; took > most || took < silent {
 			t.Errorf("it has taken %v, at most %v", took, most)
 		}

@@ -36,6 +36,8 @@ type nodeOptions struct {
 	election, heartbeat time.Duration
 	without, trace      string
 	onApplied           bool
+	noPreVote           bool
+	noCheckQuorum       bool
 }
 
 func parseNode(args []string) (o nodeOptions, err error) {
@@ -50,6 +52,8 @@ func parseNode(args []string) (o nodeOptions, err error) {
 	f.StringVar(&o.without, "without", "", "")
 	f.StringVar(&o.trace, "trace", "", "")
 	f.BoolVar(&o.onApplied, "on-applied", false, "")
+	f.BoolVar(&o.noPreVote, "no-prevote", false, "")
+	f.BoolVar(&o.noCheckQuorum, "no-checkquorum", false, "")
 	return o, f.Parse(args)
 }
 
@@ -95,7 +99,8 @@ func (o nodeOptions) start(recorder *trace.Recorder, log *slog.Logger) (*rpc.Nod
 	config := rpc.Config{
 		ID: raft.ServerID(o.id), Addrs: map[raft.ServerID]string{}, Cluster: clusterNumber,
 		ElectionTimeout: o.election, HeartbeatTimeout: o.heartbeat,
-		LeastLease:     time.Millisecond, // a scenario's leases are as short as its story wants them
+		LeastLease: time.Millisecond, // a scenario's leases are as short as its story wants them
+		NoPreVote:  o.noPreVote, NoCheckQuorum: o.noCheckQuorum,
 		GrantOnApplied: o.onApplied, Trace: recorder, Log: log,
 	}
 	for peer := range strings.SplitSeq(o.peers, ",") {

@@ -15,6 +15,8 @@ type plan struct {
 	election, heartbeat time.Duration
 	without             []string
 	onApplied           bool // pipeline=off
+	noPreVote           bool
+	noCheckQuorum       bool
 	delays              []sim.SetNetwork
 	notes               []string // what is taken another way than it is written
 }
@@ -100,8 +102,17 @@ func (p *plan) config(c sim.SetConfig) string {
 	if c.Pipeline != nil {
 		p.onApplied = !*c.Pipeline
 	}
+	if c.PreVote != nil {
+		p.noPreVote = !*c.PreVote
+	}
+	if c.CheckQuorum != nil {
+		p.noCheckQuorum = !*c.CheckQuorum
+	}
 	if c.Batch > 0 || c.Window > 0 {
 		return "config batch, window: a server's are fixed"
+	}
+	if c.SnapshotEvery != nil || c.Keep > 0 || c.Chunk > 0 {
+		return "config snapshot, keep, chunk: " + noSnapshots
 	}
 	return ""
 }
@@ -117,6 +128,9 @@ func (p *plan) network(c sim.SetNetwork) string {
 	}
 	return ""
 }
+
+// noSnapshots is why lines about snapshots are refused.
+const noSnapshots = "the servers here are not told to take snapshots"
 
 func refuseEvent(command sim.Command) string {
 	switch c := command.(type) {
@@ -134,6 +148,12 @@ func refuseEvent(command sim.Command) string {
 		}
 	case sim.SetResource:
 		return "resource: the one here makes no mistakes, and it does not restart"
+	case sim.ReadTable:
+		return "read S1: who reads here is a client behind a network, and no line of this scenario"
+	case sim.Transfer:
+		return "transfer: the servers here are not told to hand over"
+	case sim.Compact:
+		return "snapshot: " + noSnapshots
 	case sim.Read:
 		return "read: the resource here is only written to"
 	case sim.Write:
@@ -170,8 +190,11 @@ func refuseCond(cond sim.Cond) string {
 		return "in-flight: nobody can look into a connection"
 	case sim.CondNode:
 		for _, f := range c.Fields {
-			if f.Key == "snapshot" {
-				return "snapshot: servers make none"
+			switch f.Key {
+			case "snapshot", "durable.snapshot":
+				return f.Key + ": " + noSnapshots
+			case "read":
+				return "read=: no line reads at a server"
 			}
 		}
 	case sim.CondCount:

@@ -86,6 +86,8 @@ func (r *replay) startServers(ctx context.Context) error {
 			return []string{
 				"-without", strings.Join(r.plan.without, ","), "-trace", r.traceFile(id),
 				fmt.Sprintf("-on-applied=%t", r.plan.onApplied),
+				fmt.Sprintf("-no-prevote=%t", r.plan.noPreVote),
+				fmt.Sprintf("-no-checkquorum=%t", r.plan.noCheckQuorum),
 			}
 		},
 	})

@@ -33,6 +33,7 @@ Flags stand before or behind the KEY.
   -try, -wait D        lock, acquire: do not wait, or no longer than this
   -addrs HOST:PORT,…   servers; some suffice (LOCKCTL_ADDRS, else lockd -dev's)
   -at HOST:PORT        ask this server alone, whether it leads or not
+  -local               get, list: what one server has itself; it may be stale
   -timeout D           how long to look for a server and wait for it (5s)
   -json                print JSON, with tokens as strings
   -tls-cert FILE -tls-key FILE -tls-ca FILE   speak TLS
@@ -59,7 +60,8 @@ type command struct {
 	lease, wait, timeout      time.Duration
 	token                     uint64
 	conflict                  int
-	try, keep, force, json    bool
+	try, keep, force          bool
+	local, json               bool
 
 	stdin, stdout, stderr *os.File
 }
@@ -115,14 +117,15 @@ nothing of it, and counts on as before. There, -keep does it.`,
 it at this moment. Only the token, looked at where the work is done, keeps two
 apart then.`,
 	}, {
-		name: "get", form: "KEY", run: (*command).get,
-		about: `get tells who holds a key, and exits with 1 if nobody does. The leader answers,
-or with -at that server, from its own table. Both may be stale, the first
-rarely.`,
+		name: "get", form: "KEY", flags: localFlag, run: (*command).get,
+		about: `get tells who holds a key, and exits with 1 if nobody does. Whichever server
+answers has made sure that nobody knew better when it was asked. With -local a
+server tells what it has itself, which may be stale.`,
 	}, {
-		name: "list", run: (*command).list,
-		about: `list shows all locks that are held. The leader answers, or with -at that
-server, from its own table. Both may be stale, the first rarely.`,
+		name: "list", flags: localFlag, run: (*command).list,
+		about: `list shows all locks that are held. Whichever server answers has made sure that
+nobody knew better when it was asked. With -local a server tells what it has
+itself, which may be stale.`,
 	}, {
 		name: "status", run: (*command).status,
 		about: `status asks each server how it is, and what is left of each lease by its own
@@ -143,6 +146,10 @@ func holdFlags(c *command, f *flag.FlagSet) {
 
 func leaseFlag(c *command, f *flag.FlagSet) {
 	f.DurationVar(&c.lease, "lease", 10*time.Second, "the lock ends by itself after this `time`")
+}
+
+func localFlag(c *command, f *flag.FlagSet) {
+	f.BoolVar(&c.local, "local", false, "what one server has itself: the one at -at, or any")
 }
 
 func commonFlags(c *command, f *flag.FlagSet) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -49,16 +51,31 @@ func (s source) write(w io.Writer) error {
 	return err
 }
 
+// fromAny asks one server after the other for what it has itself, until one answers.
+func (c *command) fromAny(ask func(addr string) (raft.Index, error)) (source, error) {
+	var failed error
+	for _, addr := range strings.Split(c.servers(), ",") {
+		applied, err := ask(addr)
+		if err == nil {
+			return source{addr, applied}, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return source{}, failed
+}
+
 func (c *command) get(ctx context.Context, k *rpc.Client) (int, error) {
 	var info rpc.Info
 	var held bool
 	var from source
 	var err error
-	if c.at == "" {
+	if !c.local {
 		info, held, err = k.Get(ctx, c.key)
 	} else {
-		from.From = c.at
-		info, held, from.Applied, err = k.GetLocal(ctx, c.at, c.key)
+		from, err = c.fromAny(func(addr string) (applied raft.Index, err error) {
+			info, held, applied, err = k.GetLocal(ctx, addr, c.key)
+			return applied, err
+		})
 	}
 	if err != nil {
 		return 0, err
@@ -86,11 +103,13 @@ func (c *command) list(ctx context.Context, k *rpc.Client) (int, error) {
 	var all []rpc.Info
 	var from source
 	var err error
-	if c.at == "" {
+	if !c.local {
 		all, err = k.List(ctx)
 	} else {
-		from.From = c.at
-		all, from.Applied, err = k.ListLocal(ctx, c.at)
+		from, err = c.fromAny(func(addr string) (applied raft.Index, err error) {
+			all, applied, err = k.ListLocal(ctx, addr)
+			return applied, err
+		})
 	}
 	if err != nil {
 		return 0, err

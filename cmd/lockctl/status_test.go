@@ -139,18 +139,25 @@ func TestOneServerCanBeAsked(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"get door", "list"} {
-		_, stdout, stderr := lockctl(t, line+" -at "+follower)
+		_, stdout, stderr := lockctl(t, line+" -local -at "+follower)
 		if !strings.Contains(stdout, "door  1 ") || !strings.Contains(stdout, "may be stale") ||
 			!strings.Contains(stdout, follower) || !strings.Contains(stdout, "index ") {
 			t.Errorf("%s at a follower prints\n%sand says %s", line, stdout, stderr)
 		}
-		_, stdout, _ = lockctl(t, line+" -json -at "+follower)
+		_, stdout, _ = lockctl(t, line+" -local -json -at "+follower)
 		if !strings.Contains(stdout, `"from":"`+follower+`","applied":`) ||
 			!strings.Contains(stdout, `"token":"1"`) {
 			t.Errorf("%s at a follower prints %s", line, stdout)
 		}
-		if _, stdout, _ = lockctl(t, line); strings.Contains(stdout, "stale") {
-			t.Errorf("%s prints %s", line, stdout)
+		_, stdout, _ = lockctl(t, line+" -local -addrs 127.0.0.1:1,"+follower)
+		if !strings.Contains(stdout, "what "+follower+" has applied") {
+			t.Errorf("%s, of whoever answers, prints\n%s", line, stdout)
+		}
+		for _, where := range []string{"", " -at " + follower, " -at " + leader} {
+			code, stdout, stderr := lockctl(t, line+where)
+			if code != 0 || !strings.Contains(stdout, "door  1 ") || strings.Contains(stdout, "stale") {
+				t.Errorf("%s exits with %d, prints\n%sand says %s", line+where, code, stdout, stderr)
+			}
 		}
 	}
 	if code, _, stderr := lockctl(t, "lock gate -at "+leader+" -- true"); code != 0 {

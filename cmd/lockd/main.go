@@ -114,7 +114,9 @@ for each header, record and entry, and last what a server would make of it. It
 changes nothing, takes no lock and works while the server runs; what that is
 writing at this moment looks torn.
 
-A mark is a record that changes nothing and vouches for what is before it.
+A mark is a record that changes nothing and vouches for what is before it. A
+marker says that the log begins behind a snapshot; the snapshots' files come
+last.
 It exits with 1 if the directory cannot be read.
 `
 
