@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -232,15 +233,29 @@ func TestASecondServerWithTheSameNumberIsRefused(t *testing.T) {
 func TestTwoServersWithOneNumberAreNoticedByTheOthers(t *testing.T) {
 	addrs := freeAddrs(t, 4)
 	one := serve(t, 1, peersOf(addrs[:3]), t.TempDir())
-	serve(t, 2, peersOf(addrs[:3]), t.TempDir())
+	two := serve(t, 2, peersOf(addrs[:3]), t.TempDir())
 	serve(t, 3, peersOf(addrs[:3]), t.TempDir())
 	client := dial(t, addrs[:3]...)
 	first := lock(t, client, "a")
 	other := fmt.Sprintf("1=%s,2=%s,3=%s", addrs[0], addrs[1], addrs[3])
 	twin := serve(t, 3, other, t.TempDir())
-	one.stderr.await(t, `reason="two places" peer=3`)
+	// It is the leader who notices, whichever of the others that is; or both do, if a twin leads.
+	awaitEither(t, `reason="two places" peer=3`, one.stderr, two.stderr)
 	twin.stderr.await(t, "the log is empty: only a new server may start so")
-	lockAfter(t, client, first) // leaders come and go as long as it campaigns
+	lockAfter(t, client, first)
+}
+
+// awaitEither waits until one of two programs has written something.
+func awaitEither(t *testing.T, text string, a, b *output) {
+	t.Helper()
+	for late := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if strings.Contains(a.String(), text) || strings.Contains(b.String(), text) {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("nobody has written %q but\n%s\nand\n%s", text, a, b)
+		}
+	}
 }
 
 // Its own command line is right, and so is theirs; only together they are not.
