@@ -175,8 +175,9 @@ type span struct {
 }
 
 // replayed reads a leader's committed log with a rule of its own: a Grant takes a free key and the
-// next token, a Release or an Expire ends the tenure that it names. It also counts the Expires that
-// came when the key was another's.
+// next token, a Release or an Expire ends the tenure that it names. A request that is in the log again
+// does nothing, and neither does one that its client has closed. It also counts the Expires that came
+// when the key was another's.
 func (c *cluster) replayed(
 	t *testing.T, leader raft.ServerID,
 ) (spans map[fsm.Token]span, late int) {
@@ -185,14 +186,23 @@ func (c *cluster) replayed(
 	})
 	spans = map[fsm.Token]span{}
 	holder, tokens := map[string]fsm.Token{}, fsm.Token(0)
+	type request struct {
+		client fsm.ClientID
+		seq    uint64
+	}
+	granted, lowest := map[request]bool{}, map[fsm.ClientID]uint64{}
 	for _, entry := range log {
 		e, err := fsm.Decode(entry.Command)
 		if err != nil {
 			t.Fatal(err)
 		}
+		q := request{e.Client, e.Seq}
+		lowest[q.client] = max(lowest[q.client], e.Lowest)
+		again := q.client != 0 && (granted[q] || q.seq < lowest[q.client])
 		token, held := holder[e.Key]
 		switch {
-		case e.Kind == fsm.Grant && !held:
+		case e.Kind == fsm.Grant && !held && !again:
+			granted[q] = true
 			tokens++
 			holder[e.Key] = tokens
 			spans[tokens] = span{key: e.Key, owner: e.Owner, from: entry.Index}
