@@ -106,33 +106,29 @@ func mayBeOld(b raft.Body) bool {
 }
 
 func (r raftService) PreVote(a *PreVoteArgs, y *PreVoteReply) error {
-	m, ok := r.receive(a.Header, a.PreVote)
-	if body, fits := m.Body.(raft.PreVoteReply); ok && fits {
-		*y = PreVoteReply{OK, r.header(m), body}
-	}
+	respond(r, a.Header, a.PreVote, func(h Header, b raft.PreVoteReply) {
+		*y = PreVoteReply{OK, h, b}
+	})
 	return nil
 }
 
 func (r raftService) ReadIndex(a *ReadIndexArgs, y *ReadIndexReply) error {
-	m, ok := r.receive(a.Header, a.ReadIndex)
-	if body, fits := m.Body.(raft.ReadIndexReply); ok && fits {
-		*y = ReadIndexReply{OK, r.header(m), body}
-	}
+	respond(r, a.Header, a.ReadIndex, func(h Header, b raft.ReadIndexReply) {
+		*y = ReadIndexReply{OK, h, b}
+	})
 	return nil
 }
 
 func (r raftService) TimeoutNow(a *TimeoutNowArgs, y *TimeoutNowReply) error {
-	m, ok := r.receive(a.Header, raft.TimeoutNow{})
-	if body, fits := m.Body.(raft.TimeoutNowReply); ok && fits {
-		*y = TimeoutNowReply{OK, r.header(m), body}
-	}
+	respond(r, a.Header, raft.TimeoutNow{}, func(h Header, b raft.TimeoutNowReply) {
+		*y = TimeoutNowReply{OK, h, b}
+	})
 	return nil
 }
 
 func (r raftService) InstallSnapshot(a *InstallSnapshotArgs, y *InstallSnapshotReply) error {
-	m, ok := r.receive(a.Header, a.InstallSnapshot)
-	if body, fits := m.Body.(raft.InstallSnapshotReply); ok && fits {
-		*y = InstallSnapshotReply{OK, r.header(m), body}
-	}
+	respond(r, a.Header, a.InstallSnapshot, func(h Header, b raft.InstallSnapshotReply) {
+		*y = InstallSnapshotReply{OK, h, b}
+	})
 	return nil
 }

@@ -119,11 +119,11 @@ type voice struct {
 // wonder looks for a second server of the same id in another way. One of them answers this leader, so
 // it has heard it, and cannot ask for votes before an election timeout is over; but the other does.
 // The loop calls it.
-func (n *Node) wonder(m raft.Message, addr string) {
-	heard, ok := n.answered[m.From]
+func (n *Node) wonder(h Header, body raft.Body, addr string) {
+	heard, ok := n.answered[h.From]
 	least := raft.Time(n.config.ElectionTimeout.Microseconds()) * 9 / 10 // no two clocks are alike
-	if _, asks := m.Body.(raft.PreVote); asks && ok && n.now() < heard+least {
-		n.blameFor(Header{n.config.Cluster, m.From, m.To, m.Term, 0}, addr, errTwoPlaces)
+	if _, asks := body.(raft.PreVote); asks && ok && n.now() < heard+least {
+		n.blameFor(h, addr, errTwoPlaces)
 	}
 }
 

@@ -292,26 +292,17 @@ func (w *witness) origin(entry raft.Entry, p *fsm.Proposed, inputs []trace.Event
 }
 
 func (w *witness) sends(m *raft.Message, turning, last int) {
-	cause := last
+	cause := turning
 	r := trace.OfMessage(m)
-	switch body := m.Body.(type) {
-	case raft.RequestVoteReply, raft.AppendEntriesReply, raft.PreVoteReply, raft.ReadIndexReply,
-		raft.TimeoutNowReply, raft.InstallSnapshotReply:
+	if isReply(m.Body) {
 		r.Call = w.asked[m.Call]
 		delete(w.asked, m.Call)
-		if place := w.places[m.Call]; place != 0 {
-			cause = place
-		}
-	case raft.AppendEntries:
-		if len(body.Entries) > 0 {
-			cause = turning
-		} else if w.clock != 0 {
-			cause = w.clock
-		}
+		cause = cmp.Or(w.places[m.Call], last)
+	} else {
 		r.Call = w.number(m)
-	default:
-		cause = turning
-		r.Call = w.number(m)
+	}
+	if a, ok := m.Body.(raft.AppendEntries); ok && len(a.Entries) == 0 {
+		cause = cmp.Or(w.clock, last)
 	}
 	w.follows(trace.Event{Kind: trace.KindSend, Message: r, Rule: w.votes.RuleOfReply(m)}, cause)
 }

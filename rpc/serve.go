@@ -155,23 +155,26 @@ func (s *session) end(waited bool)       { s.node.visitors.end(s, waited) }
 type raftService struct{ *session }
 
 func (r raftService) RequestVote(a *RequestVoteArgs, y *RequestVoteReply) error {
-	m, ok := r.receive(a.Header, a.RequestVote)
-	if body, fits := m.Body.(raft.RequestVoteReply); ok && fits {
-		*y = RequestVoteReply{OK, r.header(m), body}
-	}
+	respond(r, a.Header, a.RequestVote, func(h Header, b raft.RequestVoteReply) {
+		*y = RequestVoteReply{OK, h, b}
+	})
 	return nil
 }
 
 func (r raftService) AppendEntries(a *AppendEntriesArgs, y *AppendEntriesReply) error {
-	m, ok := r.receive(a.Header, a.AppendEntries)
-	if body, fits := m.Body.(raft.AppendEntriesReply); ok && fits {
-		*y = AppendEntriesReply{OK, r.header(m), body}
-	}
+	respond(r, a.Header, a.AppendEntries, func(h Header, b raft.AppendEntriesReply) {
+		*y = AppendEntriesReply{OK, h, b}
+	})
 	return nil
 }
 
-func (r raftService) header(m raft.Message) Header {
-	return Header{r.node.config.Cluster, m.From, m.To, m.Term, 0}
+// respond lets the core answer a request, and hands on what it says. If there is no answer, or none to
+// such a request, the reply stays as it is: Refused.
+func respond[B raft.Body](r raftService, h Header, request raft.Body, fill func(Header, B)) {
+	m, ok := r.receive(h, request)
+	if body, fits := m.Body.(B); ok && fits {
+		fill(Header{r.node.config.Cluster, m.From, m.To, m.Term, 0}, body)
+	}
 }
 
 // receive hands a request to the core and waits for the reply, which comes when all that it says is
@@ -196,7 +199,7 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 		}
 		n.witness.received(m, h.Call)
 		n.listen(h, r.session)
-		n.wonder(m, r.addr())
+		n.wonder(h, body, r.addr())
 		n.requesters[call] = reply
 	})
 	if !entered {
