@@ -193,14 +193,21 @@ func (c *Core) validateAppend(m Message, a AppendEntries) error {
 	if m.Term < c.currentTerm {
 		return nil // AE.1 refuses it whatever it holds
 	}
-	prev := a.PrevLogIndex
-	if t, ok := c.log.term(prev); ok && prev <= c.commitIndex && t != a.PrevLogTerm {
-		return malformed("index %d is committed with term %d, not %d", prev, t, a.PrevLogTerm)
+	if err := c.validateCommitted(a.PrevLogIndex, a.PrevLogTerm); err != nil {
+		return err
 	}
 	for _, e := range a.Entries {
-		if t, ok := c.log.term(e.Index); ok && e.Index <= c.commitIndex && t != e.Term {
-			return malformed("index %d is committed with term %d, not %d", e.Index, t, e.Term)
+		if err := c.validateCommitted(e.Index, e.Term); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// validateCommitted checks that a term at an index contradicts nothing that is committed here.
+func (c *Core) validateCommitted(index Index, term Term) error {
+	if t, ok := c.log.term(index); ok && index <= c.commitIndex && t != term {
+		return malformed("index %d is committed with term %d, not %d", index, t, term)
 	}
 	return nil
 }

@@ -290,10 +290,8 @@ func (c *Core) validateInstall(m Message, s InstallSnapshot) error {
 	if err := s.Members.check(); s.Members != nil && err != nil {
 		return malformed("the members of a snapshot: %v", err)
 	}
-	if t, ok := c.log.term(s.LastIncludedIndex); ok && s.LastIncludedIndex <= c.commitIndex &&
-		t != s.LastIncludedTerm {
-		return malformed("index %d is committed with term %d, not %d",
-			s.LastIncludedIndex, t, s.LastIncludedTerm)
+	if err := c.validateCommitted(s.LastIncludedIndex, s.LastIncludedTerm); err != nil {
+		return err
 	}
 	return c.validateLeader(m)
 }
