@@ -172,3 +172,31 @@ func (w *World) setDisk(n *node, c SetDisk) error {
 	}
 	return nil
 }
+
+// instruct gives a server an order that it may refuse, and says why it does, as one that does not run
+// does.
+func (w *World) instruct(
+	c Command, id raft.ServerID, op string, refused counter, give func(*node) error,
+) {
+	w.steps++
+	w.traceCommand(c)
+	n := w.node(id)
+	refuse := func(why string) {
+		w.counters[refused]++
+		if w.trace != nil {
+			w.emitNode(n, trace.Event{Kind: trace.KindReply, Text: why, Client: &trace.ClientRecord{
+				Op: op, Server: string(n.name), Status: stateRefused,
+			}})
+		}
+	}
+	if !n.alive || n.paused {
+		refuse("it does not run")
+		return
+	}
+	w.prepare(n)
+	w.tick(n)
+	if err := give(n); err != nil {
+		refuse(err.Error())
+	}
+	w.step(n, nil)
+}

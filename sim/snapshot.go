@@ -23,28 +23,7 @@ const opSnapshot = "snapshot"
 // doSnapshot tells a server to take a snapshot. It refuses if it is taking one, or if there is nothing
 // new to take.
 func (w *World) doSnapshot(c Compact) {
-	w.steps++
-	w.traceCommand(c)
-	n := w.node(c.Node)
-	if !n.alive || n.paused {
-		w.refuseSnapshot(n, "it does not run")
-		return
-	}
-	w.prepare(n)
-	w.tick(n)
-	if err := n.replica.Compact(); err != nil {
-		w.refuseSnapshot(n, err.Error())
-	}
-	w.step(n, nil)
-}
-
-func (w *World) refuseSnapshot(n *node, why string) {
-	w.counters[countSnapshotsRefused]++
-	if w.trace != nil {
-		w.emitNode(n, trace.Event{Kind: trace.KindReply, Text: why, Client: &trace.ClientRecord{
-			Op: opSnapshot, Server: string(n.name), Status: stateRefused,
-		}})
-	}
+	w.instruct(c, c.Node, opSnapshot, countSnapshotsRefused, func(n *node) error { return n.replica.Compact() })
 }
 
 // beginFile hands a snapshot to the disk. In a manual run its file is finished at once, and there is

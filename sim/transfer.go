@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -19,31 +18,14 @@ type handing struct {
 // doTransfer tells a server to hand its leadership to another. One that does not lead, or does not run,
 // refuses.
 func (w *World) doTransfer(c Transfer) {
-	w.steps++
-	w.traceCommand(c)
-	n := w.node(c.From)
-	if !n.alive || n.paused {
-		w.refuseTransfer(n, "it does not run")
-		return
-	}
-	w.prepare(n)
-	w.tick(n)
-	if err := n.replica.Transfer(c.To); err != nil {
-		w.refuseTransfer(n, err.Error())
-	} else if n.handing.to != c.To {
-		w.counters[countTransfers]++
-		n.handing = handing{c.To, n.status.Term}
-	}
-	w.step(n, nil)
-}
-
-func (w *World) refuseTransfer(n *node, why string) {
-	w.counters[countTransfersRefused]++
-	if w.trace != nil {
-		w.emitNode(n, trace.Event{Kind: trace.KindReply, Text: why, Client: &trace.ClientRecord{
-			Op: opTransfer, Server: string(n.name), Status: stateRefused,
-		}})
-	}
+	w.instruct(c, c.From, opTransfer, countTransfersRefused, func(n *node) error {
+		err := n.replica.Transfer(c.To)
+		if err == nil && n.handing.to != c.To {
+			w.counters[countTransfers]++
+			n.handing = handing{c.To, n.status.Term}
+		}
+		return err
+	})
 }
 
 // observeTransfer counts what transfers come to: the server that was named leads the next term, or the
