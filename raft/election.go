@@ -149,20 +149,20 @@ func (c *Core) countVotes() {
 //
 //spec:rule Members.Quorum
 func (c *Core) majority(own bool, ask func(*peer) bool) bool {
-	yes, voters := 0, 0
-	count := func(voter, says bool) {
-		if voter {
-			voters++
-		}
-		if voter && says {
-			yes++
+	ahead := 0 // by how much the yes outnumber the no
+	count := func(voter, yes bool) {
+		switch {
+		case voter && yes:
+			ahead++
+		case voter:
+			ahead--
 		}
 	}
 	count(c.voter, own)
 	for i := range c.peers {
 		count(c.peers[i].voter, ask(&c.peers[i]))
 	}
-	return yes > voters/2
+	return ahead > 0
 }
 
 // reached is the greatest number that a majority has reached, of this server's own and the others'.

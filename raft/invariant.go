@@ -76,43 +76,35 @@ func checkTerms(c *Core) error {
 	return nil
 }
 
-// checkMembers: the list of configurations is what the log says, and the peers are those of the last,
-// with the removed whom a leader has not told. Each differs from the one before by one voter, so that
-// their majorities overlap; and a leader that changes the servers has seen all other changes committed.
+// checkMembers: the list of configurations and the peers are what one gets by reading the log anew, with
+// the removed whom a leader has not told. Each configuration differs from the one before by one voter,
+// so that their majorities overlap; and a leader that changes the servers has seen every other change
+// committed.
 func checkMembers(c *Core) error {
-	list := c.configurations[1:]
-	for i, e := range list {
-		if n := c.configurations[i].members.differ(e.members); n > 1 && len(c.configurations[i].members) > 0 {
-			return fmt.Errorf("the configurations before and at %d differ by %d voters", e.index, n)
+	anew := *c
+	anew.configurations, anew.peers = slices.Clone(c.configurations[:1]), nil
+	anew.readMembers(anew.configurations[0].index + 1)
+	anew.setPeers()
+	equal := func(a, b effective) bool { return a.index == b.index && slices.Equal(a.members, b.members) }
+	if !slices.EqualFunc(c.configurations, anew.configurations, equal) {
+		return fmt.Errorf("goes by the configurations %v, its log says %v",
+			c.configurations, anew.configurations)
+	}
+	staying := slices.DeleteFunc(slices.Clone(c.peers), func(p peer) bool { return p.removed != 0 })
+	alike := func(a, b peer) bool { return a.id == b.id && a.voter == b.voter }
+	if c.voter != anew.voter || !slices.EqualFunc(staying, anew.peers, alike) {
+		return fmt.Errorf("its peers are not those of the configuration %v", c.current().members)
+	}
+	for i, e := range c.configurations[1:] {
+		before := c.configurations[i]
+		if before.members != nil && before.members.differ(e.members) > 1 {
+			return fmt.Errorf("%v and, at %d, %v differ by more than one voter",
+				before.members, e.index, e.members)
 		}
-		if t, _ := c.log.term(e.index); c.role == Leader && t == c.currentTerm &&
-			i > 0 && list[i-1].index > c.commitIndex {
-			return fmt.Errorf("changed at %d, and there is an uncommitted change at %d", e.index, list[i-1].index)
+		t, _ := c.log.term(e.index)
+		if c.role == Leader && t == c.currentTerm && before.index > c.commitIndex {
+			return fmt.Errorf("changed at %d, and the change at %d is not committed", e.index, before.index)
 		}
-	}
-	for _, e := range c.log.slice(c.configurations[0].index+1, c.log.lastIndex()) {
-		switch {
-		case e.Members == nil:
-		case len(list) == 0 || list[0].index != e.Index || !slices.Equal(list[0].members, e.Members):
-			return fmt.Errorf("the configuration of index %d is not in the list", e.Index)
-		default:
-			list = list[1:]
-		}
-	}
-	if len(list) > 0 {
-		return fmt.Errorf("a configuration of index %d, of an entry that it does not have", list[0].index)
-	}
-	want, got := c.current().members, Configuration{}
-	for _, p := range c.peers {
-		if p.removed == 0 {
-			got = append(got, Member{ID: p.id, Voter: p.voter})
-		}
-	}
-	if self := want.find(c.config.ID); self != nil {
-		got = append(got, Member{ID: self.ID, Voter: c.voter})
-	}
-	if len(got) != len(want) || want.differ(got) > 0 {
-		return fmt.Errorf("servers %v for server %d's peers, where %v are in effect", got, c.config.ID, want)
 	}
 	return nil
 }
@@ -130,8 +122,9 @@ func steppedDown(before, after *Core) bool {
 // without a crash between them. Before is a Clone.
 //
 // The paper's sentences behind the cases: terms increase monotonically; one vote a term; a leader
-// stays one until a later term, or steps down; at most one leader a term, whom a server may forget; commitIndex and lastApplied increase
-// monotonically; a committed entry, and a leader's own, is never deleted or overwritten.
+// stays one until a later term, or steps down; at most one leader a term, whom a server may forget;
+// commitIndex and lastApplied increase monotonically; a committed entry, and a leader's own, is never
+// deleted or overwritten.
 func Delta(before, after *Core) error {
 	same := after.currentTerm == before.currentTerm
 	switch {

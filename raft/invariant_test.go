@@ -69,13 +69,13 @@ func TestCheckRefusesWhatNoRunReaches(t *testing.T) {
 			c.snapshots.last, c.log.base, c.log.entries = &Snapshot{LastIncludedIndex: 1}, 1, c.log.entries[1:]
 			c.log.unsaved = 1
 		},
-		"configuration of index 2 is not": func(c *Core) { c.log.entries[1].Members = three[:2] },
-		"an entry that it does not have": func(c *Core) {
+		"its log says [{0 [{1 true } {2 true } {3 true }]} {2 ": func(c *Core) { c.log.entries[1].Members = three[:2] },
+		"{2 [{1 true } {2 true }]}], its log says": func(c *Core) {
 			c.configurations = append(c.configurations, effective{2, three[:2]})
 		},
-		"for server 1's peers": func(c *Core) { c.peers = c.peers[1:] },
-		"differ by 2 voters":   func(c *Core) { c.changes(2, three[:1]) },
-		"changed at 3, and there is": func(c *Core) {
+		"its peers are not those":       func(c *Core) { c.peers = c.peers[1:] },
+		"differ by more than one voter": func(c *Core) { c.changes(2, three[:1]) },
+		"changed at 3, and the change at 2": func(c *Core) {
 			c.changes(2, three[:2])
 			c.changes(3, three)
 		},

@@ -48,8 +48,9 @@ type InstallSnapshotReply struct {
 func (InstallSnapshot) body()      {}
 func (InstallSnapshotReply) body() {}
 
-// ErrCompacting is returned by Compact while another snapshot is on its way to the disk.
-var ErrCompacting = errors.New("a snapshot is being saved")
+// ErrCompacting is wrapped by Compact's errors that pass: another snapshot is on its way to the disk, or
+// this server does not know yet who the servers are.
+var ErrCompacting = errors.New("no snapshot can be begun now")
 
 // snapshots is what a server knows of its own.
 type snapshots struct {
@@ -83,6 +84,9 @@ func (c *Core) Compact(index Index, data []byte) error {
 		return ErrCompacting
 	case index <= c.snapshots.index():
 		return fmt.Errorf("a snapshot of entry %d: there is one of entry %d", index, c.snapshots.index())
+	}
+	if len(c.membersAt(index)) == 0 { // it joined later, by an entry that is not applied yet
+		return fmt.Errorf("%w: nothing says who the servers were at entry %d", ErrCompacting, index)
 	}
 	term, _ := c.log.term(index)
 	c.snapshots.saving, c.snapshots.asked = &Snapshot{index, term, c.membersAt(index), data}, false
