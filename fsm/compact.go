@@ -12,7 +12,7 @@ var ErrNoSnapshot = errors.New("no snapshot was begun")
 
 // snapshots is how far a replica is with those that it takes.
 type snapshots struct {
-	last   raft.Index // the entry up to which the last one goes, taken or restored
+	last   raft.Index // the entry up to which the last one goes that is durable
 	taking *encoding  // nil if none is under way
 	saving raft.Index // the entry up to which one goes that is on its way to the disk; 0 for none
 }
@@ -58,8 +58,6 @@ func (r *Replica) compact() {
 	case errors.Is(err, raft.ErrCompacting): // a leader's has come first, and takes this one's place
 	case err != nil:
 		panic("fsm: a snapshot of what is applied was refused: " + err.Error())
-	default:
-		s.last = done.index
 	}
 }
 
@@ -78,7 +76,7 @@ func (r *Replica) restore(s *raft.Snapshot) error {
 	}
 	r.leases.Restore(&r.table, &table, r.now)
 	r.table, r.reached = table, s.LastIncludedIndex
-	r.snapshots.last, r.snapshots.taking = r.reached, nil
+	r.snapshots.last = r.reached
 	return nil
 }
 

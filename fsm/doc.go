@@ -24,6 +24,10 @@
 // what a leader proposes. Each of its precautions (see [Rules]) makes harmful log orders rarer;
 // none makes them impossible. The comparison in Table.Apply does.
 //
+// What stands in the table's place in a snapshot is the table of one moment, which [Replica] writes a
+// part in each Take, while the server goes on: by itself after [Config.SnapshotEvery] entries, or when
+// [Replica.Compact] asks for it. A server that is given one starts the countdowns of its leases anew.
+//
 // # What the driver owes
 //
 // The same as raft's driver, for the same reasons, see there; and to hand each [Reply] to its call.
@@ -33,6 +37,6 @@
 //
 // # Reading order
 //
-// command.go, table.go, session.go, lease.go, replica.go, leader.go, ahead.go, requests.go, reads.go,
-// members.go.
+// command.go, table.go, tenures.go, session.go, lease.go, replica.go, leader.go, ahead.go, requests.go,
+// reads.go, members.go; then snapshot.go, restore.go and compact.go.
 package fsm

@@ -138,7 +138,8 @@ func (e *encoding) clone() *encoding {
 		return nil
 	}
 	c := *e
-	c.locks.to, c.parts, c.whole = slices.Clone(e.locks.to), slices.Clone(e.parts), slices.Clip(e.whole)
+	c.locks.to, c.sessions = slices.Clone(e.locks.to), slices.Clone(e.sessions)
+	c.parts, c.whole = slices.Clone(e.parts), slices.Clone(e.whole)
 	return &c
 }
 

@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"ticketing/fsm"
 	"ticketing/raft"
@@ -35,7 +36,25 @@ func OfStatus(s raft.Status) *StateRecord {
 
 // OfEntry writes an entry of a log down.
 func OfEntry(e raft.Entry) EntryRecord {
-	return EntryRecord{Index: e.Index, Term: e.Term, Command: string(e.Command)}
+	return EntryRecord{Index: e.Index, Term: e.Term, Command: string(e.Command), Members: MembersText(e.Members)}
+}
+
+// MembersText writes servers down, the voters first: S1,S2,S3+S4, where S4 is a learner. It is empty if
+// there are none.
+func MembersText(members raft.Configuration) string {
+	var voters, learners []string
+	for _, m := range members {
+		if m.Voter {
+			voters = append(voters, NodeName(m.ID))
+		} else {
+			learners = append(learners, NodeName(m.ID))
+		}
+	}
+	text := strings.Join(voters, ",")
+	if len(learners) > 0 {
+		text += "+" + strings.Join(learners, ",")
+	}
+	return text
 }
 
 // The kinds of messages between servers.
@@ -160,7 +179,7 @@ func Appended(e raft.Entry, lastBefore raft.Index, role raft.Role, p *fsm.Propos
 
 // Applied is the event of an entry that was carried out.
 func Applied(a *fsm.Applied, command []byte) Event {
-	r := OfEntry(raft.Entry{Index: a.Index, Term: a.Term, Command: command})
+	r := OfEntry(raft.Entry{Index: a.Index, Term: a.Term, Command: command, Members: a.Members})
 	r.Result, r.Hash = a.Result.String(), strconv.FormatUint(a.Hash, 16)
 	return Event{Kind: KindApply, Entry: &r, Rule: ruleOfResult(&a.Envelope, a.Result)}
 }

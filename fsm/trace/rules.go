@@ -85,6 +85,8 @@ func ruleOfAppend(e raft.Entry, lastBefore raft.Index, role raft.Role, p *fsm.Pr
 	switch {
 	case e.Index <= lastBefore:
 		return "AE.3"
+	case p != nil && e.Members != nil:
+		return "Members.Append"
 	case p != nil:
 		return "Leaders.2"
 	case role == raft.Leader:

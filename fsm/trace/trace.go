@@ -49,6 +49,7 @@ type Header struct {
 	Without  []string `json:"without"` // rules that were off
 	Nodes    []string `json:"nodes"`
 	Clients  []string `json:"clients"`
+	Members  string   `json:"members,omitempty"` // who of the nodes are servers at the start; "" for all
 
 	// Of real nodes, whose traces have no scenario and no seed.
 	Real    bool   `json:"real,omitempty"`           // Event.At counts from the Unix epoch
@@ -177,6 +178,7 @@ type EntryRecord struct {
 	Index   raft.Index `json:"index"`
 	Term    raft.Term  `json:"term"`
 	Command string     `json:"command"`
+	Members string     `json:"members,omitempty"`
 	Result  string     `json:"result,omitempty"`
 	Hash    string     `json:"hash,omitempty"`
 	Cause   string     `json:"for,omitempty"`
