@@ -15,6 +15,7 @@ type snapshots struct {
 	last   raft.Index // the entry up to which the last one goes that is durable
 	taking *encoding  // nil if none is under way
 	saving raft.Index // the entry up to which one goes that is on its way to the disk; 0 for none
+	read   *Table     // of the leader's that is about to be restored, if the driver has read it
 }
 
 // Compact begins a snapshot of the table as it is applied now. It is written in the next Takes, a
@@ -32,6 +33,37 @@ func (r *Replica) Compact() error {
 	s.taking = newEncoding(&r.table, r.reached)
 	return nil
 }
+
+// Compacting returns the entry up to which the snapshot goes that is being written or is on its way to
+// the disk, 0 if there is none.
+func (r *Replica) Compacting() raft.Index {
+	if r.snapshots.taking != nil {
+		return r.snapshots.taking.index
+	}
+	return r.snapshots.saving
+}
+
+// ReadSnapshot reads the table in a snapshot, as a server does that restores it. A driver may do it
+// beside its replica, with a leader's snapshot that is to be made durable: one that cannot be read is
+// refused while the disk still has what this server had. A snapshot whose last token is below the floor
+// is refused too: its cluster has begun with another floor, and from its table tokens would be given out
+// that the resources have seen.
+func (c Config) ReadSnapshot(s *raft.Snapshot) (Table, error) {
+	table, err := DecodeTable(s.Data, s.LastIncludedIndex)
+	if err == nil && table.tokens < c.TokenFloor {
+		err = fmt.Errorf("its last token is %d and the cluster's floor is %d: it is another cluster's",
+			table.tokens, c.TokenFloor)
+	}
+	if err != nil {
+		return Table{}, fmt.Errorf("snapshot up to entry %d of term %d: %w",
+			s.LastIncludedIndex, s.LastIncludedTerm, err)
+	}
+	return table, nil
+}
+
+// SnapshotRead hands over what ReadSnapshot has made of the snapshot of which SnapshotSaved comes next,
+// so that it is not read once more while all else waits.
+func (r *Replica) SnapshotRead(t Table) { r.snapshots.read = &t }
 
 // saved notes that a snapshot is durable, this server's or a leader's. One under way that goes no
 // further is of no use then.
@@ -63,25 +95,23 @@ func (r *Replica) compact() {
 
 // restore makes the table what a snapshot says. It is the disk's, as the replica starts, or came from
 // a leader; then this server does not lead. One that cannot be read stops the server as an entry does.
-// And so does one whose last token is below the floor: its cluster has begun with another floor, and
-// from its table tokens would be given out that the resources have seen.
 func (r *Replica) restore(s *raft.Snapshot) error {
-	table, err := DecodeTable(s.Data, s.LastIncludedIndex)
-	if err == nil && table.tokens < r.config.TokenFloor {
-		err = fmt.Errorf("its last token is %d and the cluster's floor is %d: it is another cluster's",
-			table.tokens, r.config.TokenFloor)
+	table := r.snapshots.read
+	if table == nil {
+		t, err := r.config.ReadSnapshot(s)
+		if err != nil {
+			return err
+		}
+		table = &t
 	}
-	if err != nil {
-		return fmt.Errorf("snapshot up to entry %d of term %d: %w", s.LastIncludedIndex, s.LastIncludedTerm, err)
-	}
-	r.leases.Restore(&r.table, &table, r.now)
-	r.table, r.reached = table, s.LastIncludedIndex
+	r.leases.Restore(&r.table, table, r.now)
+	r.table, r.reached = *table, s.LastIncludedIndex
 	r.snapshots.last = r.reached
 	return nil
 }
 
 func (s snapshots) clone() snapshots {
-	s.taking = s.taking.clone()
+	s.taking, s.read = s.taking.clone(), nil // to read it once more gives the same
 	return s
 }
 

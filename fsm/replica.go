@@ -376,6 +376,7 @@ func (r *Replica) catchUp() error {
 		}
 		r.out.Restored = s.LastIncludedIndex
 	}
+	r.snapshots.read = nil // if there was one, and the log has all that it says
 	for _, e := range r.core.TakeCommitted() {
 		if err := r.apply(e); err != nil {
 			return err

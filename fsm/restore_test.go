@@ -294,3 +294,47 @@ func TestAServerRestsWhileItsSnapshotIsBeingSaved(t *testing.T) {
 		t.Error("too tame: there was nothing to do")
 	}
 }
+
+// What a driver has read of a snapshot beside the replica becomes the table, as if it had been read here,
+// and is not kept for the next one if it was not needed.
+func TestATableThatWasReadBesideIsTheSnapshots(t *testing.T) {
+	c := newCrowd(t)
+	c.hold(100, func(int) int64 { return 10_000 })
+	durable := c.compacted()
+	read, err := testConfig(1, 1).ReadSnapshot(durable.Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SnapshotRead(read) // of one that this server has all of
+	c.settle()
+	if c.snapshots.read != nil {
+		t.Error("it waits for another snapshot")
+	}
+
+	config := testConfig(1, 2)
+	r, err := New(config, raft.Durable{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := *durable.Snapshot
+	s.Members = raft.Configuration{{ID: 1, Voter: true}, {ID: 2, Voter: true}}
+	err = r.Receive(raft.Message{From: 2, To: 1, Term: 9, Body: raft.InstallSnapshot{
+		LastIncludedIndex: s.LastIncludedIndex, LastIncludedTerm: s.LastIncludedTerm, Members: s.Members,
+		Data: s.Data, Done: true,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Take()
+	if err != nil || out.Save == nil {
+		t.Fatalf("nothing is to be saved: %+v, %v", out, err)
+	}
+	r.SnapshotRead(read)
+	out.Save.Data = nil // it is not read again
+	r.SnapshotSaved(out.Save.LastIncludedIndex)
+	out, err = r.Take()
+	if err != nil || out.Restored != s.LastIncludedIndex || r.Table().Hash() != c.Table().Hash() {
+		t.Errorf("up to %d is restored, and it has %d locks; %v", out.Restored, r.Table().Len(), err)
+	}
+	same(t, "leases that are counted", 100, len(r.leases.running))
+}

@@ -57,6 +57,7 @@ func invariants() []invariant {
 		acknowledgedDurable(), tokensIncrease(), oneHolder(), grantedOnce(), removalMeant(), neverWithdrawn(),
 		leaderWaits(), gateHolds(), oneExpire(), expireEarned(), ghostCleaned(),
 		fencedWrites(), holderServed(), readsLinearizable(),
+		membersLogged(), oneChange(), majoritiesOverlap(),
 		snapshotAgreesCheck(), snapshotCommittedCheck(), snapshotDurableCheck(),
 		{name: wellFormed, sentence: "no server gets a message that a correct peer cannot have sent"},
 		{name: readable, sentence: "every committed command can be read"},

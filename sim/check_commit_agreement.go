@@ -16,12 +16,17 @@ func commitAgreement() invariant {
 			l := &w.ledger
 			core := n.replica.Core()
 			for i := raft.Index(len(l.committed)) + 1; i <= after.CommitIndex; i++ {
-				if after.Role != raft.Leader {
+				// One that is removed steps down in the step in which it commits that.
+				led := before.Role == raft.Leader && before.Term == after.Term
+				if after.Role != raft.Leader && !led {
 					return fmt.Sprintf("it counts entry %d as committed, which no leader has", i)
 				}
 				term, _ := core.Term(i)
 				chain, _ := chainAt(n.chains, i)
 				l.committed = append(l.committed, commitRecord{chain, term, after.Term})
+				if e := at(n.sets, i); e.index == i {
+					l.sets = append(l.sets, e)
+				}
 			}
 			if after.CommitIndex == before.CommitIndex {
 				return ""

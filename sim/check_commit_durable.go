@@ -9,27 +9,30 @@ import (
 // commitDurable looks when an entry is committed, and again whenever a disk changes below what is:
 // a committed entry that leaves a majority is lost, whether or not anyone has noticed yet.
 func commitDurable() invariant {
-	copies := func(w *World, i raft.Index) int {
+	copies := func(w *World, by raft.Configuration, i raft.Index) (copies, of int) {
 		record, _ := w.ledger.committedAt(i)
-		copies := 0
-		for _, n := range w.nodes {
-			if chain, has := chainAt(n.disk.chains, i); has && chain == record.chain {
-				copies++
-			}
-		}
-		return copies
+		return w.quorumOf(by, func(n *node) bool {
+			chain, has := chainAt(n.disk.chains, i)
+			return has && chain == record.chain
+		})
 	}
+	var by raft.Configuration             // whose majority has all that is committed
 	low := map[raft.ServerID]raft.Index{} // how much of what is committed each disk had
 	return invariant{
 		name:     "commit-durable",
 		sentence: "a committed entry is on the disks of a majority, from then on",
 		change: func(w *World, n *node, before, after *raft.Status) string {
-			if after.Role != raft.Leader || after.CommitIndex == before.CommitIndex {
+			led := before.Role == raft.Leader && before.Term == after.Term // if it leaves with this
+			if after.Role != raft.Leader && !led || after.CommitIndex == before.CommitIndex {
 				return ""
 			}
-			if c := copies(w, after.CommitIndex); c < len(w.nodes)/2+1 {
+			mine := n.members().members
+			if int(after.CommitIndex) >= len(w.ledger.committed) {
+				by = mine
+			}
+			if c, of := copies(w, mine, after.CommitIndex); c < majority(of) {
 				return fmt.Sprintf("entry %d is committed and on the disks of %d of %d servers",
-					after.CommitIndex, c, len(w.nodes))
+					after.CommitIndex, c, of)
 			}
 			return ""
 		},
@@ -40,8 +43,11 @@ func commitDurable() invariant {
 			if have >= had {
 				return ""
 			}
-			if c := copies(w, have+1); c < len(w.nodes)/2+1 {
-				return fmt.Sprintf("entry %d was committed and is now on the disks of %d of %d servers", have+1, c, len(w.nodes))
+			if by == nil {
+				by = w.config.first()
+			}
+			if c, of := copies(w, by, have+1); c < majority(of) {
+				return fmt.Sprintf("entry %d was committed and is now on the disks of %d of %d servers", have+1, c, of)
 			}
 			return ""
 		},

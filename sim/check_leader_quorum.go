@@ -16,7 +16,7 @@ func leaderQuorum() invariant {
 	granted := map[ballot]raft.ServerID{}
 	return invariant{
 		name:     "leader-quorum",
-		sentence: "a leader has been granted the votes of a majority",
+		sentence: "a leader has been granted the votes of a majority of those who have one in its own log",
 		send: func(w *World, n *node, m *raft.Message) string {
 			if r, ok := m.Body.(raft.RequestVoteReply); ok && r.VoteGranted {
 				granted[ballot{r.RequestTerm, n.id}] = m.To
@@ -27,15 +27,14 @@ func leaderQuorum() invariant {
 			if !becameLeader(before, after) {
 				return ""
 			}
-			votes := 0
-			for _, voter := range w.nodes {
-				own := voter == n && n.disk.durable.HardState == raft.HardState{Term: after.Term, VotedFor: n.id}
-				if own || voter != n && granted[ballot{after.Term, voter.id}] == n.id {
-					votes++
+			votes, of := w.quorumOf(n.members().members, func(voter *node) bool {
+				if voter == n {
+					return n.disk.durable.HardState == raft.HardState{Term: after.Term, VotedFor: n.id}
 				}
-			}
-			if votes < len(w.nodes)/2+1 {
-				return fmt.Sprintf("it leads term %d with the votes of %d of %d servers", after.Term, votes, len(w.nodes))
+				return granted[ballot{after.Term, voter.id}] == n.id
+			})
+			if votes < majority(of) {
+				return fmt.Sprintf("it leads term %d with the votes of %d of %d servers", after.Term, votes, of)
 			}
 			return ""
 		},

@@ -9,7 +9,9 @@ import (
 
 // ending is a snapshot of a table in which one lock was granted, in entry 1.
 func ending(index raft.Index, term raft.Term, table *fsm.Table) *raft.Snapshot {
-	return &raft.Snapshot{LastIncludedIndex: index, LastIncludedTerm: term, Data: encoded(table)}
+	return &raft.Snapshot{
+		LastIncludedIndex: index, LastIncludedTerm: term, Members: set(1, 2, 3), Data: encoded(table),
+	}
 }
 
 func tableOf(key string) *fsm.Table {
@@ -62,6 +64,12 @@ func showingsOfSnapshots(t *testing.T) map[string][]showing {
 				commit(w, 1, log("", 1, 1))
 				w.nodes[0].disk.durable.Snapshot = ending(2, 2, tableOf("door"))
 				return i.restart(w, w.nodes[0])
+			}},
+			{"other servers", "says that the servers are S1,S2; they are S1,S2,S3", func(w *World, i *invariant) string {
+				commit(w, 1, log("", 1, 1))
+				s := ending(2, 1, tableOf("door"))
+				s.Members = set(1, 2)
+				return i.saves(w, w.nodes[0], s)
 			}},
 			{"the last committed entry", "", func(w *World, i *invariant) string {
 				commit(w, 1, log("", 1, 1))

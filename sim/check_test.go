@@ -148,6 +148,7 @@ func extends(t *testing.T, i *invariant, commands ...string) string {
 func showings(t *testing.T) map[string][]showing {
 	all := showingsOfLogsAndLocks(t)
 	maps.Copy(all, showingsOfSnapshots(t))
+	maps.Copy(all, showingsOfMembers())
 	return all
 }
 

@@ -215,7 +215,12 @@ func (w *World) clientTimer(c *client) {
 
 // elsewhere turns to the next server.
 func (w *World) elsewhere(c *client) {
-	c.server = c.server%raft.ServerID(len(w.nodes)) + 1
+	for {
+		c.server = c.server%raft.ServerID(len(w.nodes)) + 1
+		if n := w.node(c.server); !n.joins || n.boots > 0 {
+			return
+		}
+	}
 }
 
 // disconnect closes the client's connection. The server learns of it if the message gets there.

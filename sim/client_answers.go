@@ -10,6 +10,9 @@ import (
 // answer sends a replica's reply to the client whose call it answers.
 func (w *World) answer(n *node, y *fsm.Reply) {
 	call, ok := n.calls[y.Call]
+	if !ok && w.answerChange(n, y) {
+		return
+	}
 	if !ok {
 		w.answerRead(n, y) // or nobody has asked: it is a proposal of the scenario's own
 		return

@@ -104,7 +104,7 @@ func (w *World) holdsTable(key string, client Actor, token uint64, at Actor) (bo
 		nodes = []*node{n}
 	}
 	for _, n := range nodes {
-		if !n.alive {
+		if !n.alive || at == Everyone && !w.belongs(n) {
 			continue
 		}
 		tenure, held := n.replica.Table().Holder(key)
@@ -132,7 +132,8 @@ func (w *World) mostApplied() *node {
 	return most
 }
 
-// holdsConverged: one leader, and the same log, commitIndex and table at all live nodes.
+// holdsConverged: one leader, and the same log, commitIndex and table at all live nodes that it counts
+// among the servers.
 func (w *World) holdsConverged() (bool, string) {
 	l := w.leader()
 	if l == nil {
@@ -143,7 +144,7 @@ func (w *World) holdsConverged() (bool, string) {
 	}
 	for _, n := range w.nodes {
 		switch {
-		case !n.alive:
+		case !n.alive || !w.belongs(n):
 		case n != l && n.status.Role == raft.Leader:
 			return false, fmt.Sprintf("%s and %s both lead", l.name, n.name)
 		case n.status.LastIndex != l.status.LastIndex || last(n.chains) != last(l.chains):

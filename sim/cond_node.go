@@ -13,6 +13,9 @@ import (
 // holdsNode compares any of a node's state, each as text.
 func (w *World) holdsNode(c CondNode) (bool, string) {
 	n := w.node(c.Node)
+	if n.replica == nil {
+		return false, "it has not been added"
+	}
 	var wrong []string
 	for _, f := range c.Fields {
 		if is := n.field(f.Key); is != f.Value {
@@ -41,6 +44,9 @@ func (n *node) field(key string) string {
 		return text(s.LastIndex)
 	case "log":
 		return termsText(n.entries())
+	case "members":
+		members, _ := n.replica.Core().Members()
+		return membersText(members)
 	case "read":
 		return cmp.Or(n.reading.last, readNone)
 	case "snapshot":

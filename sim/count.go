@@ -73,6 +73,11 @@ const (
 	countSnapshotsUnnamed
 	countSnapshotsSent
 	countSnapshotsResent
+	countMembersChanged
+	countMembersRefused
+	countMembersUnknown
+	countMembersTakenBack
+	countMembersLeft
 	countHeartbeats
 	countViolations
 	countMessages // of all; behind it one for each messageKind
@@ -108,7 +113,10 @@ func counterNames() [countEnd]string {
 		countSnapshotsSuffix: "snapshots.suffix", countSnapshotsConflict: "snapshots.conflict",
 		countSnapshotsLost: "snapshots.lost", countSnapshotsUnnamed: "snapshots.unnamed",
 		countSnapshotsSent: "snapshots.sent", countSnapshotsResent: "snapshots.resent",
-		countHeartbeats: "messages.append.empty",
+		countMembersChanged: "members.changed", countMembersRefused: "members.refused",
+		countMembersUnknown: "members.unknown", countMembersTakenBack: "members.taken-back",
+		countMembersLeft: "members.left",
+		countHeartbeats:  "messages.append.empty",
 	}
 	for k := messageVote; k <= messageWrite; k++ {
 		names[countMessages+counter(k)] = "messages." + k.String()
@@ -170,6 +178,9 @@ func (w *World) countProposed(p *fsm.Proposed) {
 // countApplied counts an entry once, when the first node applies it.
 func (w *World) countApplied(a *fsm.Applied) {
 	w.counters[countCommits]++
+	if a.Members != nil {
+		w.counters[countMembersChanged]++
+	}
 	if a.Result.Again {
 		w.counters[countRepeated]++
 		return

@@ -89,7 +89,7 @@ func (s *teller) reachWords(r *row, sent *trace.Event) string {
 	return strings.Join(words, "; ")
 }
 
-func isEmpty(e *trace.EntryRecord) bool { return e.Command == "" }
+func isEmpty(e *trace.EntryRecord) bool { return e.Command == "" && e.Members == "" }
 
 func positions(entries []*trace.EntryRecord) []position {
 	var all []position

@@ -80,6 +80,7 @@ type plot struct {
 	firstAsk  map[askedFor]*trace.Event  // the first sending of a request
 	proposed  map[askedFor]*trace.Event  // the entry that a request became first,
 	repeats   map[int64]bool             // and by event, that it became another
+	changes   map[position]string        // what an entry changes about the servers, in words
 	ruptures  []int64                    // by event: how many inputs came from outside until then
 }
 
@@ -87,7 +88,7 @@ func newPlot(t *trace.Trace) *plot {
 	p := &plot{
 		Trace: t, moments: moments(t), fate: map[int64]*trace.Event{}, firstSent: map[sentEntry]*trace.Event{},
 		firstVote: map[sentEntry]*trace.Event{}, firstAsk: map[askedFor]*trace.Event{}, proposed: map[askedFor]*trace.Event{},
-		repeats: map[int64]bool{},
+		repeats: map[int64]bool{}, changes: changesIn(t),
 	}
 	var outside int64
 	for i := range t.Events {

@@ -105,7 +105,7 @@ func (s *teller) appends(m *moment, appended []*trace.Event) {
 // isNews reports whether an entry that is stored is more than the no-op with which a leader has
 // just begun.
 func (s *teller) isNews(m *moment, e *trace.Event) bool {
-	return entryOf(e).Command != "" || entryOf(e).Term < messageOf(m.Event).Term || e.Rule == ruleReplaces
+	return !isEmpty(entryOf(e)) || entryOf(e).Term < messageOf(m.Event).Term || e.Rule == ruleReplaces
 }
 
 // proposes tells a leader's new entries and how they travel.
@@ -119,6 +119,9 @@ func (s *teller) proposes(e *trace.Event, entries []*trace.EntryRecord) {
 		about = toneSubject
 	}
 	words := s.why(e, entries) + " → " + s.proposals(entries)
+	if one := entries[0]; len(entries) == 1 && one.Members != "" {
+		words = e.Node + " " + s.changeWords(*one)
+	}
 	r := s.add(e, words, about)
 	r.mark, r.arrows = "●", map[int]rune{}
 	for name, to := range s.column {

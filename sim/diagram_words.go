@@ -58,6 +58,8 @@ func listed(words []string) string {
 func (s *teller) proposal(entry *trace.EntryRecord) string {
 	e, err := fsm.Decode([]byte(entry.Command))
 	switch {
+	case entry.Members != "":
+		return "the entry that " + s.changeWords(*entry)
 	case err != nil:
 		return "what nobody can read"
 	case e.Kind == fsm.Noop && e.Text == "":

@@ -111,6 +111,12 @@ func chain(before uint64, e raft.Entry) uint64 {
 	for _, b := range e.Command {
 		h = (h ^ uint64(b)) * 1099511628211
 	}
+	for _, m := range e.Members {
+		h = (h ^ uint64(m.ID)<<1) * 1099511628211
+		if m.Voter {
+			h++
+		}
+	}
 	return scramble(scramble(before^uint64(e.Index)<<32) ^ h ^ uint64(e.Term)*0x9e3779b97f4a7c15)
 }
 

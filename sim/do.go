@@ -16,7 +16,7 @@ func (w *World) do(command Command) error {
 		w.emit(trace.Event{Kind: trace.KindProse, Text: "? " + c.Text})
 		return nil
 	case SetNode:
-		w.node(c.Node).disk.startFrom(startState(c))
+		w.node(c.Node).disk.startFrom(w.config.startState(c))
 		w.firstTerm = max(w.firstTerm, c.Term)
 		return nil
 	case RunFor:
@@ -64,6 +64,8 @@ func (w *World) do(command Command) error {
 	case Compact:
 		w.doSnapshot(c)
 		return nil
+	case Change:
+		return w.doChange(c)
 	case Timeout, Beat, Propose, Pause, Resume, Crash, Restart:
 		return w.doNode(c)
 	}

@@ -63,6 +63,10 @@ func (w *World) doCrash(n *node, c Crash) error {
 
 func (w *World) doRestart(n *node, c Restart) error {
 	switch {
+	case n.joins && n.boots == 0 && c.Node == Everyone:
+		return nil
+	case n.joins && n.boots == 0:
+		return fmt.Errorf("%s: it has not been added", c)
 	case !n.alive:
 		w.counters[countRestarts]++
 		w.cause = 0

@@ -8,6 +8,7 @@ import (
 // ledger is what the observer alone knows: the one history that all servers must share.
 type ledger struct {
 	committed []commitRecord       // by index, from 1
+	sets      []effective          // who the servers are, by what is committed
 	applied   int                  // how many entries some node has applied
 	holder    map[string]fsm.Token // who holds what after those
 }

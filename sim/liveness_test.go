@@ -40,19 +40,16 @@ func (w *World) waits(most trace.Time, holds func() bool) (took trace.Time, ok b
 	return w.now - begin, true
 }
 
-// followed reports whether there is a leader whom a majority follows.
+// followed reports whether there is a leader whom a majority of its voters follows.
 func (w *World) followed() bool {
 	l := w.leader()
 	if l == nil {
 		return false
 	}
-	following := 0
-	for _, n := range w.nodes {
-		if n.alive && n.status.Leader == l.id && n.status.Term == l.status.Term {
-			following++
-		}
-	}
-	return following > len(w.nodes)/2
+	following, of := w.quorumOf(l.members().members, func(n *node) bool {
+		return n.alive && n.status.Leader == l.id && n.status.Term == l.status.Term
+	})
+	return following >= majority(of)
 }
 
 // faultsUntil is the random run of a seed up to some moment in the midst of its faults.

@@ -21,6 +21,7 @@ type node struct {
 	paused  bool
 	inbox   []input // what arrived while it was paused
 	boots   uint32
+	joins   bool // it is not there from the start
 
 	timerAt  trace.Time // when its timer event is due, 0 if there is none
 	timerGen uint32
@@ -29,12 +30,14 @@ type node struct {
 	nextCall uint64
 	reading  readings
 	handing  handing
+	changing []changeCall
 	parts    map[raft.ServerID]part // the last part of a snapshot that was sent, by receiver
 
 	// What the observer remembers of it.
 	status  raft.Status
 	before  raft.Status           // the status before the last step
 	voted   trace.Votes           // of requests for votes; only when the run is recorded
+	sets    []effective           // who the servers are, by its log
 	chains  []uint64              // of its log in memory, as disk.chains
 	foreign *raft.Snapshot        // a leader's, that it saves or has saved last
 	behind  []uint64              // the part of them that the snapshot in the write of this step stands for
@@ -77,7 +80,9 @@ func (w *World) boot(n *node, kind trace.EventKind) error {
 	n.boots++
 	n.calls, n.tenures = map[uint64]openCall{}, map[string]tenureSeen{}
 	n.handing, n.parts, n.foreign = handing{}, map[raft.ServerID]part{}, nil
+	n.changing = nil
 	n.chains = slices.Clone(n.disk.chains)
+	w.bootMembers(n)
 	n.status = replica.Core().Status()
 	n.before = n.status
 	w.countLeases(n)

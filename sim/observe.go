@@ -18,13 +18,16 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 	if w.deep {
 		w.checkDeep(n)
 	}
-	n.behind = w.observeTrim(n, before, out)
+	kept := false
+	n.behind, kept = w.observeTrim(n, before, out)
+	w.observeMembers(n, out, kept)
 	if len(out.Write.Entries) > 0 {
 		w.observeAppend(n, before, out)
 	}
 	w.observeEnd(n, out)
+	left := w.observeLeft(n, before, after)
 	if w.trace != nil {
-		w.traceState(n, before, after, received)
+		w.traceState(n, before, after, received, left)
 		w.traceWrite(n, &out.Write)
 	}
 	if *before != *after {

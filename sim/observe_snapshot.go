@@ -13,11 +13,11 @@ import (
 // its first entry, whether that is still there or not.
 
 // observeTrim follows the log in memory when it begins behind a snapshot from now on. It returns the
-// chain hashes of what that stands for.
-func (w *World) observeTrim(n *node, before *raft.Status, out *fsm.Output) []uint64 {
+// chain hashes of what that stands for, and whether the log behind it stays.
+func (w *World) observeTrim(n *node, before *raft.Status, out *fsm.Output) (hashes []uint64, kept bool) {
 	s := out.Write.Snapshot
 	if s == nil {
-		return nil
+		return nil, false
 	}
 	if w.trace != nil {
 		w.emitNode(n, trace.Event{Kind: trace.KindTrim, Snapshot: trace.OfSnapshot(s), Rule: n.ruleOfTrim(s)})
@@ -26,7 +26,7 @@ func (w *World) observeTrim(n *node, before *raft.Status, out *fsm.Output) []uin
 	record, committed := w.ledger.committedAt(end)
 	if !committed {
 		w.violate(snapshotCommitted, n.name, fmt.Sprintf("its log begins behind entry %d, which is not committed", end))
-		return nil
+		return nil, false
 	}
 	hash, has := chainAt(n.chains, end)
 	switch {
@@ -40,10 +40,11 @@ func (w *World) observeTrim(n *node, before *raft.Status, out *fsm.Output) []uin
 	if s == n.foreign {
 		w.counters[countSnapshotsInstalled]++
 	}
-	if hash != record.chain {
+	kept = has && hash == record.chain
+	if !kept {
 		n.chains = w.ledger.history(end)
 	}
-	return n.chains[:end:end]
+	return n.chains[:end:end], kept
 }
 
 func (n *node) ruleOfTrim(s *raft.Snapshot) string {

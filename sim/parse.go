@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"ticketing/raft"
 )
 
 // A SyntaxError says where a scenario is malformed, what is wrong there and what was expected.
@@ -42,6 +44,7 @@ func Parse(name, text string) (*Scenario, error) {
 	p := &parser{
 		verbs:     verbs(),
 		nodes:     defaultNodes,
+		first:     map[raft.ServerID]bool{1: true, 2: true, 3: true},
 		election:  defaultElection,
 		heartbeat: defaultHeartbeat,
 		said:      map[string]bool{},
@@ -68,12 +71,13 @@ const (
 // parser is what the lines so far have settled for the lines to come.
 type parser struct {
 	verbs               map[string]verb
-	no                  int             // of the line being read
-	nodes               int             // how many there are
-	named               bool            // a line has named a node, so their number stands
-	firstEvent          int             // its line; 0 while set-up goes on
-	election, heartbeat time.Duration   // as configured so far
-	said                map[string]bool // what may be said only once
+	no                  int                    // of the line being read
+	nodes               int                    // how many there are
+	first               map[raft.ServerID]bool // those from the start that no line removes, and whether they vote
+	named               bool                   // a line has named a node, so their number stands
+	firstEvent          int                    // its line; 0 while set-up goes on
+	election, heartbeat time.Duration          // as configured so far
+	said                map[string]bool        // what may be said only once
 }
 
 // line reads one line, without the space around it, into the scenario.

@@ -19,7 +19,8 @@ type verb struct {
 // verbs is the language but for what clients do.
 func verbs() map[string]verb {
 	all := map[string]verb{}
-	for _, part := range []map[string]verb{setUpVerbs(), timeVerbs(), faultVerbs(), laterVerbs()} {
+	parts := []map[string]verb{setUpVerbs(), timeVerbs(), faultVerbs(), memberVerbs(), laterVerbs()}
+	for _, part := range parts {
 		maps.Copy(all, part)
 	}
 	return all
@@ -210,7 +211,7 @@ func (r *reader) hold(again bool) Hold {
 // laterVerbs are the commands that the language has and the simulator has not yet.
 func laterVerbs() map[string]verb {
 	later := map[string]verb{}
-	names := []string{"suspend", "add", "promote", "remove"}
+	names := []string{"suspend"}
 	for _, name := range names {
 		later[name] = verb{usage: name, parse: func(r *reader) Command {
 			r.later(name)

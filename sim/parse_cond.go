@@ -141,6 +141,7 @@ func (r *reader) nodeState(node string) Cond {
 		"applied=":      r.numeral,
 		"last=":         r.numeral,
 		"read=":         r.readState,
+		"members=":      r.members,
 		"log=":          r.logTerms,
 		"leader=":       r.nodeName,
 		"durable.term=": r.numeral,
@@ -163,6 +164,30 @@ func (r *reader) role(v string) string {
 		raft.PreCandidate.String()}
 	if !slices.Contains(known, v) {
 		r.unknown("role", v, oneOf(known), known)
+	}
+	return v
+}
+
+// members reads the servers that there are, the learners behind a plus: "S1,S2,S3+S4".
+func (r *reader) members(v string) string {
+	if v == "none" {
+		return v
+	}
+	last := raft.ServerID(0)
+	voters, learners, more := strings.Cut(v, "+")
+	groups := []string{voters}
+	if more {
+		groups = append(groups, learners)
+	}
+	for _, group := range groups {
+		last = 0
+		for name := range strings.SplitSeq(group, ",") {
+			id := r.node(name)
+			if id <= last {
+				r.fail("each once, by rising number, learners behind a plus: S1,S2,S3+S4", "%q is out of order", v)
+			}
+			last = id
+		}
 	}
 	return v
 }

@@ -13,7 +13,7 @@ import (
 // too, but have events of their own.
 func setUpVerbs() map[string]verb {
 	return map[string]verb{
-		"nodes":   {usage: "nodes N", setUp: true, parse: parseNodes},
+		"nodes":   {usage: "nodes N [learners M]", setUp: true, parse: parseNodes},
 		"seed":    {usage: "seed N", setUp: true, parse: parseSeed},
 		"manual":  {usage: "manual", setUp: true, parse: parseManual},
 		"config":  {usage: "config KEY=VALUE …", setUp: true, parse: parseConfig},
@@ -55,15 +55,20 @@ func parseNodes(r *reader) Command {
 	if r.p.named {
 		r.fail("nodes before the first line that names a node", "nodes comes too late")
 	}
-	n := r.count(r.next())
-	if n > maxNodes {
-		r.fail("1 to 9", "%d nodes are too many", n)
-	}
+	c := SetNodes{N: r.count(r.next())}
 	if r.peek() == "learners" {
-		r.later("learners")
+		r.next()
+		c.Learners = r.count(r.next())
 	}
-	r.p.nodes = n
-	return SetNodes{N: n}
+	if c.N > maxNodes || c.Learners > maxNodes-c.N {
+		r.fail("1 to 9", "%d nodes are too many", c.N+c.Learners)
+	}
+	r.p.nodes = c.N + c.Learners
+	r.p.first = map[raft.ServerID]bool{}
+	for id := range raft.ServerID(c.N + c.Learners) {
+		r.p.first[id+1] = int(id) < c.N
+	}
+	return c
 }
 
 func parseSeed(r *reader) Command {

@@ -26,7 +26,8 @@ const crowded = 4096
 type planner struct {
 	seed     uint64
 	harsh    bool
-	nodes    int
+	nodes    int // at the start
+	servers  int // that there ever are
 	batch    int
 	lines    []Line
 	keys     []string
@@ -48,6 +49,7 @@ const (
 	topicRead
 	topicTransfer
 	topicSnapshot
+	topicMembers
 )
 
 // pick draws 0 … n-1 for the ith decision about something.
@@ -80,6 +82,7 @@ func Plan(seed uint64, faults string, nodes int) (*Scenario, error) {
 	p.transfers()
 	p.snapshots()
 	p.blackouts()
+	p.members()
 	for id := 1; id <= p.nodes; id++ {
 		p.nodeFaults(raft.ServerID(id))
 	}
@@ -155,13 +158,16 @@ func (p *planner) torn(t topic, about, i int) string {
 }
 
 // nodeFaults draws one server's crashes, pauses and stalls, one after another.
-func (p *planner) nodeFaults(id raft.ServerID) {
+func (p *planner) nodeFaults(id raft.ServerID) { p.faultsFrom(id, 0) }
+
+// faultsFrom is nodeFaults for a server that is there from a time on.
+func (p *planner) faultsFrom(id raft.ServerID, begin trace.Time) {
 	upMost, downMost := 6*trace.Second, 300*trace.Millisecond
 	if p.harsh {
 		upMost, downMost = 2*trace.Second, 1200*trace.Millisecond
 	}
 	n := int(id)
-	t := p.within(topicNodeFault, n, 0, 200*trace.Millisecond, upMost)
+	t := begin + p.within(topicNodeFault, n, 0, 200*trace.Millisecond, upMost)
 	for i := 1; ; i++ {
 		i := i * 8
 		down := p.within(topicNodeFault, n, i, 20*trace.Millisecond, downMost)
@@ -238,6 +244,7 @@ func (p *planner) cuts() {
 			p.at(end, Hold{Messages: from, Again: true})
 		}
 		p.readsAround(one, i, t, end)
+		p.changeAround(i, t, end)
 		t = end + p.within(topicCut, 0, i+4, 20*trace.Millisecond, most)
 	}
 }

@@ -20,6 +20,7 @@ const (
 	eventTimer                        // an actor's own clock has reached its deadline
 	eventSaved                        // the oldest write of a disk is finished
 	eventFile                         // a snapshot's file is finished
+	eventJoin                         // whoever adds a server looks whether it may vote
 	eventCommand                      // a scenario's line is due
 )
 

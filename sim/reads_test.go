@@ -34,7 +34,7 @@ func TestScenariosAboutReadsAndTransfersHoldOnManySeeds(t *testing.T) {
 	}
 }
 
-// searches is a program that prints which invariant the search finds broken in 1,000 harsh runs.
+// searches is a program that prints which invariant the search finds broken in 2,000 harsh runs.
 const searches = `package main
 
 import (
@@ -45,7 +45,7 @@ import (
 )
 
 func main() {
-	f, err := sim.Search{From: 1, To: 1000, Faults: "harsh"}.Explore(context.Background())
+	f, err := sim.Search{From: 1, To: 2000, Faults: "harsh"}.Explore(context.Background())
 	switch {
 	case err != nil:
 		panic(err)
@@ -91,6 +91,12 @@ func TestTheSearchFindsReadsThatAreAnsweredTooEarly(t *testing.T) {
 // planted runs the search over product code in which one piece of a file stands otherwise.
 func planted(t *testing.T, file, is, instead string) string {
 	t.Helper()
+	return plantedIn(t, searches, file, is, instead)
+}
+
+// plantedIn runs a program over it.
+func plantedIn(t *testing.T, program, file, is, instead string) string {
+	t.Helper()
 	file, err := filepath.Abs(file)
 	if err != nil {
 		t.Fatal(err)
@@ -104,19 +110,19 @@ func planted(t *testing.T, file, is, instead string) string {
 	}
 	dir := t.TempDir()
 	mutant, overlay := filepath.Join(dir, "x.go"), filepath.Join(dir, "overlay.json")
-	program := filepath.Join(dir, "main.go")
+	main := filepath.Join(dir, "main.go")
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutant}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		mutant: strings.Replace(string(source), is, instead, 1), overlay: string(replace), program: searches,
+		mutant: strings.Replace(string(source), is, instead, 1), overlay: string(replace), main: program,
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.Command("go", "run", "-overlay", overlay, program).CombinedOutput()
+	out, err := exec.Command("go", "run", "-overlay", overlay, main).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -243,7 +243,8 @@ func (n *rebuilt) compare(is *node) string {
 
 func sameLog(log []trace.EntryRecord, entries []raft.Entry) bool {
 	return slices.EqualFunc(log, entries, func(a trace.EntryRecord, b raft.Entry) bool {
-		return a.Index == b.Index && a.Term == b.Term && a.Command == string(b.Command)
+		return a.Index == b.Index && a.Term == b.Term && a.Command == string(b.Command) &&
+			a.Members == trace.MembersText(b.Members)
 	})
 }
 

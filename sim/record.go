@@ -63,8 +63,11 @@ func (w *World) traceViolation(v Violation) int64 {
 	return w.emit(trace.Event{Node: string(v.Node), Kind: trace.KindViolation, Rule: v.Invariant, Text: v.Detail})
 }
 
-func (w *World) traceState(n *node, before, after *raft.Status, received *raft.Message) {
+func (w *World) traceState(n *node, before, after *raft.Status, received *raft.Message, left bool) {
 	if e, ok := trace.Changed(before, after, received); ok {
+		if left {
+			e.Rule = "Members.Leave"
+		}
 		w.emitNode(n, e)
 	}
 }

@@ -98,7 +98,7 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 	for _, line := range s.Lines {
 		switch c := line.Command.(type) {
 		case SetNodes:
-			config.nodes = c.N
+			config.nodes, config.learners = c.N, c.Learners
 		case SetSeed:
 			seed = c.Seed
 		case SetManual:
@@ -109,6 +109,7 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 			config.without = append(config.without, c.Rules...)
 		}
 	}
+	config.joiners = s.joiners(&config)
 	if o.Seed != nil {
 		seed = *o.Seed
 	}
@@ -138,6 +139,9 @@ func (w *World) header(s *Scenario) trace.Header {
 	h.Without = append(h.Without, w.config.without...)
 	for _, n := range w.nodes {
 		h.Nodes = append(h.Nodes, string(n.name))
+	}
+	if w.config.learners+w.config.joiners > 0 {
+		h.Members = trace.MembersText(w.config.first())
 	}
 	for _, c := range w.clients {
 		h.Clients = append(h.Clients, string(c.name))
@@ -255,7 +259,7 @@ func (s *Scenario) clients() []Actor {
 }
 
 // startState makes what a node line says: a log of no-ops.
-func startState(s SetNode) raft.Durable {
+func (c *worldConfig) startState(s SetNode) raft.Durable {
 	d := raft.Durable{HardState: raft.HardState{Term: s.Term, VotedFor: s.Vote}}
 	first := raft.Index(1)
 	if s.Snapshot.Index > 0 {
@@ -265,7 +269,7 @@ func startState(s SetNode) raft.Durable {
 		first += s.Snapshot.Index
 	}
 	for i, term := range s.Log {
-		d.Entries = append(d.Entries, raft.Entry{Index: raft.Index(i) + first, Term: term})
+		d.Entries = append(d.Entries, c.startEntry(raft.Index(i)+first, term))
 	}
 	return d
 }

@@ -56,8 +56,8 @@ func (a Actor) Node() raft.ServerID {
 
 // Set-up commands. They stand before all others.
 type (
-	// SetNodes is "nodes N".
-	SetNodes struct{ N int }
+	// SetNodes is "nodes N [learners M]": S1 to SN vote, the next M are learners.
+	SetNodes struct{ N, Learners int }
 	// SetSeed is "seed N".
 	SetSeed struct{ Seed uint64 }
 	// SetManual is "manual".
@@ -255,6 +255,14 @@ type (
 	Transfer struct{ From, To raft.ServerID }
 	// Compact is "snapshot S1": it is to take a snapshot.
 	Compact struct{ Node raft.ServerID }
+	// Change is "add S4", "add S4 learner", "promote S4" or "remove S2", by Do, at whoever leads. An added
+	// server is a learner first. Without the word it is promoted when the leader would do so, and added
+	// again if that came to nothing: whoever adds it looks again after each heartbeat.
+	Change struct {
+		Do      string
+		Node    raft.ServerID
+		Learner bool
+	}
 	// Propose is "propose S1 TEXT".
 	Propose struct {
 		Node raft.ServerID

@@ -26,7 +26,9 @@ func (l Line) String() string {
 	return ""
 }
 
-func (c SetNodes) String() string { return fmt.Sprintf("nodes %d", c.N) }
+func (c SetNodes) String() string {
+	return newLine("nodes %d", c.N).when(c.Learners > 0, "learners %d", c.Learners).String()
+}
 
 func (c SetSeed) String() string { return fmt.Sprintf("seed %d", c.Seed) }
 
@@ -203,6 +205,10 @@ func (c ReadTable) String() string {
 func (c Transfer) String() string { return fmt.Sprintf("transfer S%d S%d", c.From, c.To) }
 
 func (c Compact) String() string { return fmt.Sprintf("snapshot S%d", c.Node) }
+
+func (c Change) String() string {
+	return newLine("%s S%d", c.Do, c.Node).when(c.Learner, "learner").String()
+}
 
 func (c Propose) String() string { return fmt.Sprintf("propose S%d %s", c.Node, c.Text) }
 

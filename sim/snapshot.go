@@ -111,8 +111,8 @@ func (w *World) startHistory() {
 	slices.SortStableFunc(cut, func(a, b *node) int { return int(a.disk.base()) - int(b.disk.base()) })
 	for _, n := range cut {
 		s := n.disk.durable.Snapshot
-		s.Members = w.members()
-		n.disk.chains = historyOf(full, s.LastIncludedIndex, s.LastIncludedTerm)
+		s.Members = w.config.first()
+		n.disk.chains = w.historyOf(full, s.LastIncludedIndex, s.LastIncludedTerm)
 		for i := len(w.ledger.committed); i < len(n.disk.chains); i++ {
 			record := commitRecord{n.disk.chains[i], s.LastIncludedTerm, n.disk.durable.Term}
 			w.ledger.committed = append(w.ledger.committed, record)
@@ -125,16 +125,8 @@ func (w *World) startHistory() {
 	}
 }
 
-// members are all servers, each with a vote.
-func (w *World) members() (all raft.Configuration) {
-	for _, n := range w.nodes {
-		all = append(all, raft.Member{ID: n.id, Voter: true})
-	}
-	return all
-}
-
 // historyOf returns the chain hashes of a log up to an entry.
-func historyOf(known []*node, index raft.Index, term raft.Term) []uint64 {
+func (w *World) historyOf(known []*node, index raft.Index, term raft.Term) []uint64 {
 	for _, n := range known {
 		if t, has := n.disk.term(index); has && t == term {
 			return slices.Clone(n.disk.chains[:index])
@@ -142,7 +134,7 @@ func historyOf(known []*node, index raft.Index, term raft.Term) []uint64 {
 	}
 	var hashes []uint64
 	for i := raft.Index(1); i <= index; i++ {
-		hashes = append(hashes, chain(last(hashes), raft.Entry{Index: i, Term: term}))
+		hashes = append(hashes, chain(last(hashes), w.config.startEntry(i, term)))
 	}
 	return hashes
 }

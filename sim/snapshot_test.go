@@ -313,7 +313,7 @@ func TestAServerThatStartsFromASnapshotHasTheHistoryOfTheOthers(t *testing.T) {
 func TestTheSearchFindsSnapshotsThatAreTakenLightly(t *testing.T) {
 	for name, c := range map[string]struct{ is, instead, finds string }{
 		"a log that conflicts is kept": {
-			"if !c.log.matches(index, s.LastIncludedTerm) {", "if c.log.lastIndex() < index {", "log-matching",
+			"if !c.log.matches(index, s.LastIncludedTerm) {", "if c.log.lastIndex() < index {", "state-machine-safety",
 		},
 		"a log that matches is dropped": {
 			"if !c.log.matches(index, s.LastIncludedTerm) {", "if true {", "state-machine-safety",

@@ -30,7 +30,7 @@ func (w *scribe) effects(m *moment) []string {
 			words = append(words, snapshotWords(e))
 		}
 	}
-	words = slices.Concat(appendWords(appended), words, applyWords(applied))
+	words = slices.Concat(w.appendWords(appended), words, applyWords(applied))
 	return append(words, w.leaves(m)...)
 }
 
@@ -66,7 +66,7 @@ func (w *scribe) changes(e *trace.Event) []string {
 }
 
 // appendWords says what is new in a log: proposed by a leader, or stored by a follower.
-func appendWords(events []*trace.Event) []string {
+func (p *plot) appendWords(events []*trace.Event) []string {
 	if len(events) == 0 {
 		return nil
 	}
@@ -89,13 +89,16 @@ func appendWords(events []*trace.Event) []string {
 	if last.Cause == fsm.ForLease.String() {
 		why = fmt.Sprintf(" because the lease of token %d is over", last.Meant)
 	}
-	return []string{"appends " + entriesWords(entries) + why + rule}
+	return []string{"appends " + p.entriesWords(entries) + why + rule}
 }
 
 func applyWords(events []*trace.Event) []string {
 	var words []string
 	for _, e := range events {
 		text := fmt.Sprintf("%d %s", entryOf(e).Index, entryOf(e).Result)
+		if servers := entryOf(e).Members; servers != "" {
+			text = fmt.Sprintf("%d with the servers %s", entryOf(e).Index, servers)
+		}
 		if e.Rule != "" && e.Rule != "Token.Grows" {
 			text += " [" + e.Rule + "]"
 		}
@@ -206,7 +209,9 @@ func saysWords(e *trace.Event) string {
 	switch {
 	case c.Client != "":
 		return "answers " + c.Client + ": " + replyWords(c)
-	case c.Op == opTransfer || c.Op == opSnapshot:
+	case c.Status == stateUnknown:
+		return "says: " + e.Text
+	case c.Status == stateRefused:
 		return "refuses: " + e.Text
 	case c.Status == readFailed:
 		return "cannot answer the read"

@@ -103,7 +103,7 @@ func (w *scribe) receives(r *trace.MessageRecord) string {
 			return fmt.Sprintf("receives heartbeat from %s, commit %d", r.From, r.Commit)
 		}
 		return fmt.Sprintf("receives append from %s: %s (%s)", r.From,
-			count(len(r.Entries), "entry", "entries"), entriesWords(r.Entries))
+			count(len(r.Entries), "entry", "entries"), w.entriesWords(r.Entries))
 	case trace.AppendReply:
 		if r.Success {
 			key := [2]string{r.To, r.From}
@@ -143,11 +143,11 @@ func upTo(match raft.Index) string {
 }
 
 // entriesWords lists entries with their commands, the last of many only by their number.
-func entriesWords(entries []trace.EntryRecord) string {
+func (p *plot) entriesWords(entries []trace.EntryRecord) string {
 	const most = 4
 	var words []string
 	for _, e := range entries[:min(len(entries), most)] {
-		words = append(words, fmt.Sprintf("%d %s", e.Index, commandWords(e)))
+		words = append(words, fmt.Sprintf("%d %s", e.Index, p.commandWords(e)))
 	}
 	if more := len(entries) - most; more > 0 {
 		words = append(words, fmt.Sprintf("… %d more", more))
@@ -156,9 +156,11 @@ func entriesWords(entries []trace.EntryRecord) string {
 }
 
 // commandWords writes a command with its owner, without the numbers that only machines need.
-func commandWords(entry trace.EntryRecord) string {
+func (p *plot) commandWords(entry trace.EntryRecord) string {
 	e, err := fsm.Decode([]byte(entry.Command))
 	switch {
+	case entry.Members != "":
+		return p.changeWords(entry)
 	case err != nil:
 		return strconv.Quote(entry.Command)
 	case e.Kind == fsm.Noop && e.Text == "":

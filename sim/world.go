@@ -42,12 +42,13 @@ type World struct {
 	told      raft.Index // the last entry of which somebody outside knows what it came to
 	firstTerm raft.Term  // the highest of the states that the run starts from
 
-	trace    *trace.Trace // nil when nobody looks
-	cause    int64        // the event that is being handled
-	deep     bool         // run raft.Check and raft.Delta after every input
-	commands []Command    // scheduled by at
-	pending  int          // of them, not yet carried out
-	failure  error        // of a scheduled command
+	trace    *trace.Trace    // nil when nobody looks
+	cause    int64           // the event that is being handled
+	deep     bool            // run raft.Check and raft.Delta after every input
+	commands []Command       // scheduled by at
+	pending  int             // of them, not yet carried out
+	joining  []raft.ServerID // servers that whoever adds them looks after
+	failure  error           // of a scheduled command
 }
 
 // actor is whatever messages travel between: a node, a client, or a resource (the last, and
@@ -61,7 +62,8 @@ type actor struct {
 
 // worldConfig is what set-up lines decide.
 type worldConfig struct {
-	nodes               int
+	nodes               int // that vote from the start on
+	learners, joiners   int // behind them: those who do not, and those who are added later
 	election, heartbeat trace.Time
 	batch, window       int
 	preVote             bool
@@ -82,9 +84,11 @@ func defaultConfig() worldConfig {
 
 // replica is what a server's replica is told.
 func (c *worldConfig) replica(id raft.ServerID, jitter func(uint64) raft.Time) fsm.Config {
-	voters := make([]raft.ServerID, c.nodes)
-	for i := range voters {
-		voters[i] = raft.ServerID(i + 1)
+	var voters []raft.ServerID
+	for i := range c.nodes {
+		if int(id) <= c.nodes { // the others learn from the log who the servers are
+			voters = append(voters, raft.ServerID(i+1))
+		}
 	}
 	return fsm.Config{
 		Raft: raft.Config{
@@ -112,11 +116,12 @@ func micros(d time.Duration) trace.Time { return trace.Time(d / time.Microsecond
 // changed.
 func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 	w := &World{seed: seed, config: config, highest: map[string]fsm.Token{}, mistakes: map[string]string{}}
-	for id := raft.ServerID(1); int(id) <= config.nodes; id++ {
+	for id := raft.ServerID(1); int(id) <= config.nodes+config.learners+config.joiners; id++ {
 		n := &node{
 			id: id, index: int32(len(w.actors)), name: NodeActor(id),
 			clock: clock{rate: trueRate}, voted: trace.Votes{},
-			disk: disk{syncMin: defaultSyncMin, syncMax: defaultSyncMax},
+			disk:  disk{syncMin: defaultSyncMin, syncMax: defaultSyncMax},
+			joins: int(id) > config.nodes+config.learners,
 		}
 		w.nodes = append(w.nodes, n)
 		w.actors = append(w.actors, actor{name: n.name, key: uint64(id), node: n})
@@ -138,13 +143,18 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 		}
 	}
 	w.checks = newHooks()
+	w.ledger.sets = []effective{{members: config.first()}}
 	return w
 }
 
 // start brings all nodes up.
 func (w *World) start() error {
+	w.startLearners()
 	w.startHistory()
 	for _, n := range w.nodes {
+		if n.joins {
+			continue
+		}
 		w.cause = 0
 		if err := w.boot(n, trace.KindStart); err != nil {
 			return err
@@ -208,6 +218,8 @@ func (w *World) next(limit trace.Time) bool {
 		w.synced(w.actors[e.actor].node, e.gen, uint64(e.slot))
 	case eventFile:
 		w.fileIsDue(w.actors[e.actor].node, e.gen, uint64(e.slot))
+	case eventJoin:
+		w.join(raft.ServerID(e.slot))
 	case eventCommand:
 		w.pending--
 		if err := w.doScheduled(w.commands[e.slot]); err != nil && w.failure == nil {

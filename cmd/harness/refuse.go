@@ -69,6 +69,9 @@ func (p *plan) line(command sim.Command) string {
 	case sim.SetManual:
 		return "manual: messages and timers do not wait for a line to let them go"
 	case sim.SetNodes:
+		if c.Learners > 0 {
+			return "nodes learners: the servers here all vote"
+		}
 		p.n = c.N
 	case sim.SetSeed:
 		p.note("seed %d decides nothing here: no two runs are alike", c.Seed)
@@ -154,6 +157,8 @@ func refuseEvent(command sim.Command) string {
 		return "transfer: the servers here are not told to hand over"
 	case sim.Compact:
 		return "snapshot: " + noSnapshots
+	case sim.Change:
+		return c.Do + ": the servers here stay the same"
 	case sim.Read:
 		return "read: the resource here is only written to"
 	case sim.Write:
@@ -193,6 +198,8 @@ func refuseCond(cond sim.Cond) string {
 			switch f.Key {
 			case "snapshot", "durable.snapshot":
 				return f.Key + ": " + noSnapshots
+			case "members":
+				return "members=: the servers here stay the same"
 			case "read":
 				return "read=: no line reads at a server"
 			}

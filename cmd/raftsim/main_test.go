@@ -130,6 +130,14 @@ func TestARunSaysHowManySnapshotsThereWere(t *testing.T) {
 	}
 }
 
+func TestARunSaysHowOftenTheServersChanged(t *testing.T) {
+	_, with, _ := try("run", "member-fallback")
+	_, without, _ := try("run", "election")
+	if !strings.Contains(with, "servers: 2 changes, 0 refused, 1 taken back") || strings.Contains(without, "servers:") {
+		t.Errorf("with changes:\n%s\nwithout:\n%s", with, without)
+	}
+}
+
 func TestExploreCountsWhatHappened(t *testing.T) {
 	code, out, _ := try("explore", "-seeds", "1-100", "-faults", "harsh")
 	for _, part := range []string{"met a newer token", "invariants held", "told again", "sessions evicted", "refused behind an Expire",

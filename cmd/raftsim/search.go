@@ -195,6 +195,10 @@ func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f 
 			n("snapshots"), n("snapshots.sent"), n("snapshots.installed"), n("snapshots.suffix"), n("snapshots.conflict"),
 			n("snapshots.lost")+n("snapshots.unnamed"))
 	}
+	if n("members.changed") > 0 || n("members.refused") > 0 {
+		fmt.Fprintf(c.out, "  Servers          %8d changes, %d refused, %d taken back, %d whose caller was not told; %d leaders left\n",
+			n("members.changed"), n("members.refused"), n("members.taken-back"), n("members.unknown"), n("members.left"))
+	}
 	fmt.Fprintf(c.out, "  Elections        %8d campaigns, %d leaders, %d deposed (%d with uncommitted entries), %d logs cut back\n",
 		n("elections"), n("leaders"), n("deposed"), n("deposed.uncommitted"), n("truncations"))
 	fmt.Fprintf(c.out, "  Faults           %8d crashes (%d tore a record), %d pauses, %d cuts, %d messages lost, %d doubled\n",

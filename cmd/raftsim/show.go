@@ -161,6 +161,9 @@ func writeVerdict(out io.Writer, r *sim.Result, again string) {
 	if taken, installed := r.Count("snapshots"), r.Count("snapshots.installed"); taken+installed > 0 {
 		fmt.Fprintf(out, "        snapshots: %d taken, %d sent, %d installed\n", taken, r.Count("snapshots.sent"), installed)
 	}
+	if changed, refused := r.Count("members.changed"), r.Count("members.refused"); changed+refused > 0 {
+		fmt.Fprintf(out, "        servers: %d changes, %d refused, %d taken back\n", changed, refused, r.Count("members.taken-back"))
+	}
 	if r.Held() {
 		fmt.Fprintf(out, "held    seed %d, %d events in %s of simulated time, %d invariants after each\n",
 			r.Seed, r.Steps, r.End, len(sim.Invariants()))
