@@ -3,12 +3,15 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"ticketing/fsm"
 	"ticketing/raft"
+	"ticketing/raft/wal"
 )
 
 // What a cluster of three on this machine's loopback does: with each server's log on this machine's
@@ -82,4 +85,69 @@ func benchCluster(b *testing.B, disk string) *cluster {
 func (n *Node) syncs() uint64 {
 	writes, _ := look(n, func(*fsm.Replica) uint64 { return n.metrics.writes })
 	return writes
+}
+
+// A snapshot of a million locks: how long it takes on its way to the disk of a leader that serves 8
+// clients, and how long everything else in that server waits for it at most; then how long a server
+// with nothing takes to have it, and how long everything there waits.
+func BenchmarkSnapshotOfAMillionLocks(b *testing.B) {
+	data := tableOf(1_000_000)
+	for b.Loop() {
+		b.StopTimer()
+		c := newCluster(b, b.TempDir())
+		c.config.ElectionTimeout, c.config.HeartbeatTimeout = election, heartbeat
+		for id := raft.ServerID(1); id <= 2; id++ {
+			c.plant(b, id, snapshotOf(data))
+			c.restart(id)
+		}
+		leader := c.leader()
+		k := c.client(b, "A")
+		stop := load(b, c, 8)
+		b.StartTimer()
+		begun := time.Now()
+		if s, err := k.Snapshot(within(b), c.addrs[leader]); err != nil || s.Index <= 9 {
+			b.Fatal(s, err)
+		}
+		b.ReportMetric(time.Since(begun).Seconds(), "s/taken")
+		b.ReportMetric(float64(stop())/time.Since(begun).Seconds(), "cycles/s")
+		b.ReportMetric(c.nodes[leader].away(), "ms/longest-taking")
+		goal, _ := applied(c.nodes[leader])
+		begun = time.Now()
+		c.restart(3)
+		eventually(b, "it has the table", func() bool {
+			index, _ := applied(c.nodes[3])
+			return index >= goal
+		})
+		b.ReportMetric(time.Since(begun).Seconds(), "s/installed")
+		b.ReportMetric(c.nodes[3].away(), "ms/longest-installing")
+		b.StopTimer()
+		for id := range c.nodes {
+			c.stop(id)
+		}
+		b.StartTimer()
+	}
+}
+
+// plant gives a server that has not run a log which begins behind a snapshot.
+func (c *cluster) plant(b testing.TB, id raft.ServerID, s *raft.Snapshot) {
+	b.Helper()
+	log, _, err := wal.Open(filepath.Join(c.dir, strconv.Itoa(int(id))), wal.Options{Cluster: 1, Server: id})
+	if err == nil {
+		err = log.SaveSnapshot(s)
+	}
+	if err == nil {
+		err = log.Save(raft.Write{Seq: 1, HardState: raft.HardState{Term: s.LastIncludedTerm}, Snapshot: s})
+	}
+	if err == nil {
+		err = log.Close()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// away is for how many milliseconds a node's loop was busy at most with a snapshot.
+func (n *Node) away() float64 {
+	d, _ := look(n, func(*fsm.Replica) time.Duration { return n.metrics.longestStep })
+	return float64(d.Microseconds()) / 1000
 }

@@ -50,7 +50,7 @@ const (
 // return ErrAlreadyHeld. Goroutines that compete for a key need a Client each, or a sync.Mutex of
 // their own.
 type Client struct {
-	addrs   []string
+	given   []string // addresses of servers
 	options Options
 	ctx     context.Context
 	close   context.CancelFunc
@@ -58,9 +58,11 @@ type Client struct {
 	opening chan struct{} // whoever is in it opens a session
 
 	mu     sync.Mutex
-	pass   *pass  // for new requests; nil if there is none
-	leader string // whom it believes to lead; "" if it does not know
-	turn   int    // whom to ask next then
+	addrs  []string  // of the members, as far as it knows, and those that it was given
+	asked  time.Time // when it last asked for the former
+	pass   *pass     // for new requests; nil if there is none
+	leader string    // whom it believes to lead; "" if it does not know
+	turn   int       // whom to ask next then
 	idle   []*link
 	locks  map[*Lock]bool  // whose Done is open
 	keys   map[string]bool // theirs, and those that are asked for
@@ -96,7 +98,8 @@ func Dial(ctx context.Context, addrs []string, options Options) (*Client, error)
 		}
 	}
 	c := &Client{
-		addrs: slices.Clone(addrs), options: options, opening: make(chan struct{}, 1),
+		given: slices.Clone(addrs), addrs: slices.Clone(addrs), asked: time.Now(),
+		options: options, opening: make(chan struct{}, 1),
 		turn: rand.IntN(len(addrs)), locks: map[*Lock]bool{}, keys: map[string]bool{},
 	}
 	c.ctx, c.close = context.WithCancel(context.Background())
@@ -153,7 +156,7 @@ func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		last := errors.New("it was not looked for")
-		for range c.addrs {
+		for range c.servers() {
 			addr, l := c.pick()
 			if l == nil {
 				var err error
@@ -218,6 +221,12 @@ func (c *Client) pick() (string, *link) {
 	l := c.idle[i]
 	c.idle = slices.Delete(c.idle, i, i+1)
 	return addr, l
+}
+
+func (c *Client) servers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.addrs)
 }
 
 // learn notes that a server does not lead, and who does, if it knows.

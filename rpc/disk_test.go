@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +18,10 @@ type disk struct {
 	forgets bool // all entries
 	fail    error
 	hung    chan struct{} // a Save waits until it is closed
+
+	kept     []*raft.Snapshot // that were saved and that no write has named yet
+	noRoom   error            // for a snapshot
+	hungKeep chan struct{}    // a SaveSnapshot waits until it is closed
 }
 
 // Save waits with the lock free: in a bubble nobody may wait for a lock while time goes on.
@@ -36,9 +42,49 @@ func (d *disk) Save(w raft.Write) error {
 	}
 	d.saves++
 	d.durable.HardState = w.HardState
-	if len(w.Entries) > 0 && !d.forgets {
-		d.durable.Entries = append(d.durable.Entries[:w.Entries[0].Index-1], w.Entries...)
+	if w.Snapshot != nil {
+		d.beginBehind(w.Snapshot)
 	}
+	if len(w.Entries) > 0 && !d.forgets {
+		first := raft.Index(1)
+		if s := d.durable.Snapshot; s != nil {
+			first += s.LastIncludedIndex
+		}
+		d.durable.Entries = append(d.durable.Entries[:w.Entries[0].Index-first], w.Entries...)
+	}
+	return nil
+}
+
+// beginBehind lets the log begin behind a snapshot: what follows its last entry stays if that is there.
+func (d *disk) beginBehind(s *raft.Snapshot) {
+	if !slices.Contains(d.kept, s) {
+		panic("a write names a snapshot that was not saved")
+	}
+	is := func(e raft.Entry) bool { return e.Index == s.LastIncludedIndex && e.Term == s.LastIncludedTerm }
+	at := slices.IndexFunc(d.durable.Entries, is)
+	if at < 0 {
+		at = len(d.durable.Entries) - 1
+	}
+	d.durable.Entries = slices.Clone(d.durable.Entries[at+1:])
+	d.durable.Snapshot = s
+	d.kept = slices.DeleteFunc(d.kept, func(k *raft.Snapshot) bool {
+		return k.LastIncludedIndex <= s.LastIncludedIndex // another may wait for its write
+	})
+}
+
+func (d *disk) SaveSnapshot(s *raft.Snapshot) error {
+	d.mu.Lock()
+	hung := d.hungKeep
+	d.mu.Unlock()
+	if hung != nil {
+		<-hung
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := cmp.Or(d.fail, d.noRoom); err != nil {
+		return err
+	}
+	d.kept = append(d.kept, s)
 	return nil
 }
 

@@ -26,9 +26,12 @@
 //
 // # What the caller owes
 //
-// All servers of a cluster have the same Addrs, Cluster, TokenFloor and timeouts, and each its own ID
-// and Store.
-// A Store's Save may take long; it must not say nil before a power cut can do no harm. No clock need
+// All servers of a cluster have the same Cluster, TokenFloor and timeouts, and each its own ID and
+// Store. Those with which it begins have the same Addrs as well, and those that come later have none:
+// once the members were changed, the log says who they are, on every server, whatever it was started
+// with. A server that has lost its Store never comes back under its ID.
+// A Store's Save may take long, and SaveSnapshot longer; neither must say nil before a power cut can do
+// no harm. No clock need
 // be right, but clocks that do not run alike to a hundredth make clients and leases disagree.
 //
 // # Limits
@@ -43,6 +46,7 @@
 //	                                peer's, and none with a request that is being worked on
 //	requests of one connection      256 at a time; others are answered Busy
 //	requests for locks, of all      1024 at a time; others are answered Busy
+//	what a leader has not committed 64 MiB; what is beyond is answered Busy
 //	a handshake                     5 s
 //	writing an answer               one election timeout
 //	requests without a written      512 of one connection; no more are read from it
@@ -50,6 +54,8 @@
 //	a write to the disk             one election timeout; then a leader steps down, so that another
 //	                                one is elected; it goes on as a follower when the disk does
 //	locks in one reply              500
+//	bytes of a snapshot in one      262,144; one is on its way to a peer at a time
+//	message
 //
 // # TLS
 //
@@ -70,9 +76,16 @@
 //	term    the current one
 //	leader  the server that leads, 0 if none is known
 //	peer    another server, 0 for whoever is none
+//	index   of the log's entry that says who the members are, 0 if it is the command line
+//	voters  the members that vote, by id
+//	learners  the members that do not vote yet
 //	addr    the other end of a connection
 //	reason  what is wrong with what was refused, in two or three words, see WriteMetrics
 //	err     the same in full, or what has failed
+//	index   the entry up to which a snapshot goes
+//	bytes   its size
+//	took    how long it needed on its way to the disk
+//	own     true if this server has taken it, false if it is a leader's
 //
 // Who leads is logged when it changes. What others do wrong is logged once in ten minutes for each
 // reason and peer, so that a log does not grow as fast as a stranger likes; the metrics count it all.
@@ -80,9 +93,9 @@
 //
 // # Reading order
 //
-// config.go, node.go, save.go, peer.go, serve.go (connections, Raft's RPCs), lock.go and read.go (the
-// clients' RPCs), codec.go and conn.go, visitors.go (limits), blame.go (what others do wrong),
-// tls.go, metrics.go and exposition.go;
+// config.go, node.go, save.go, snapshots.go, peer.go, beyond.go, members.go (who the peers are), serve.go
+// (connections, Raft's RPCs), lock.go, read.go, transfer.go and change.go (the clients' RPCs), codec.go and
+// conn.go, visitors.go (limits), blame.go (what others do wrong), tls.go, metrics.go and exposition.go;
 // errors.go, client.go (connections), seek.go (from server to server), pass.go (sessions), look.go
-// (what changes nothing), acquire.go, held.go, extend.go, do.go.
+// (what changes nothing), roster.go (the servers themselves), acquire.go, held.go, extend.go, do.go.
 package rpc

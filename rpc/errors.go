@@ -83,6 +83,16 @@ var (
 	ErrNumberClosed = errors.New("the request's number is below its session's lowest open one")
 	ErrNumberTooFar = errors.New("the request's number is too far above its session's lowest open one")
 
+	// ErrMembers says that a change of the servers can never be made so, and why. Nothing was done.
+	ErrMembers = errors.New("the members cannot be changed so")
+
+	// ErrChanging says that it was too early for a change until the context ended: another one is on
+	// its way, or a learner has not caught up. Nothing was done.
+	ErrChanging = errors.New("the members cannot be changed yet")
+
+	// ErrTransfer says that leadership was not handed over: the server that led leads.
+	ErrTransfer = errors.New("leadership was not handed over")
+
 	// ErrClosed says that the Client's Close was called.
 	ErrClosed = errors.New("the client is closed")
 )

@@ -17,8 +17,9 @@ import (
 // forgetful is a disk for an example. A real server has a wal.Log.
 type forgetful struct{}
 
-func (forgetful) Save(raft.Write) error { return nil }
-func (forgetful) Close() error          { return nil }
+func (forgetful) Save(raft.Write) error             { return nil }
+func (forgetful) SaveSnapshot(*raft.Snapshot) error { return nil }
+func (forgetful) Close() error                      { return nil }
 
 // A cluster of one server, and a program that takes a lock of it.
 func Example() {

@@ -96,12 +96,24 @@ type (
 		Applied raft.Index
 	}
 
+	TransferArgs struct {
+		To raft.ServerID // 0 lets the leader choose
+	}
+	TransferReply struct {
+		Status Status // OK: another server leads; GivenUp: nobody took over
+		Leader string
+		ID     raft.ServerID // the leader's
+		Detail string
+	}
+
 	StatusArgs  struct{}
 	StatusReply struct {
 		Status  Status
 		Leader  string
 		ID      raft.ServerID
 		Role    string
+		Learner bool       // a member that does not vote yet
+		Removed raft.Index // of the entry that has ended its membership; 0 if none has
 		Term    raft.Term
 		Commit  raft.Index
 		Applied raft.Index
@@ -114,6 +126,9 @@ type (
 		// for itself, from when it applied the Grant; the leader's count is the one that is acted on.
 		Leases     []LeaseLeft
 		MoreLeases bool // than maxListed
+
+		First    raft.Index // the first entry that is still in the log
+		Snapshot SnapshotInfo
 	}
 )
 
@@ -140,7 +155,7 @@ type lockService struct{ *session }
 
 func (l lockService) Open(a *OpenArgs, y *OpenReply) error {
 	r, status := l.request(fsm.Request{Owner: a.Owner, Kind: fsm.Open})
-	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
+	y.Status, y.Leader, y.Detail = status, l.node.addrOf(r.Leader), detail(r)
 	y.Client = r.Result.Client
 	return nil
 }
@@ -163,7 +178,7 @@ func (l lockService) Extend(a *ExtendArgs, y *ExtendReply) error {
 		Client: a.Client, Seq: a.Seq, Lowest: a.Lowest, Owner: a.Owner,
 		Kind: fsm.Extend, Key: a.Key, Token: a.Token, LeaseMS: a.LeaseMS,
 	})
-	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
+	y.Status, y.Leader, y.Detail = status, l.node.addrOf(r.Leader), detail(r)
 	return nil
 }
 
@@ -176,7 +191,7 @@ func (l lockService) Acquire(a *AcquireArgs, y *AcquireReply) error {
 		Client: a.Client, Seq: a.Seq, Lowest: a.Lowest, Attempt: a.Attempt, Owner: a.Owner,
 		Kind: fsm.Grant, Key: a.Key, LeaseMS: a.LeaseMS, Try: a.Try,
 	})
-	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
+	y.Status, y.Leader, y.Detail = status, l.node.addrOf(r.Leader), detail(r)
 	y.Token, y.Attempt = r.Result.Token, r.Attempt
 	if status == Held {
 		var holder GetReply // best effort: nobody, if it cannot be asked for
@@ -192,7 +207,7 @@ func (l lockService) Release(a *ReleaseArgs, y *ReleaseReply) error {
 		Client: a.Client, Seq: a.Seq, Lowest: a.Lowest, Owner: a.Owner,
 		Kind: fsm.Release, Key: a.Key, Token: a.Token,
 	})
-	y.Status, y.Leader, y.Detail = status, l.node.config.Addrs[r.Leader], detail(r)
+	y.Status, y.Leader, y.Detail = status, l.node.addrOf(r.Leader), detail(r)
 	return nil
 }
 

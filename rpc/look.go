@@ -87,6 +87,28 @@ func readError(err error) error {
 	return err
 }
 
+// Transfer makes the leader hand its place to the server with that id, or to the one with the most of
+// the log if it is 0. It returns who leads then, and where; that can be a third one. With an
+// ErrTransfer the old leader leads, and takes requests as before; with an ErrInvalid the id is none that
+// it can hand over to; with an ErrUnknownOutcome it may have handed over.
+func (c *Client) Transfer(ctx context.Context, to raft.ServerID) (raft.ServerID, string, error) {
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	defer end()
+	y, _, err := seek[TransferReply](ctx, c, once, "Lock.Transfer", &TransferArgs{To: to})
+	switch {
+	case err != nil:
+		return 0, "", err
+	case y.Status == GivenUp:
+		return 0, "", fmt.Errorf("%w: %s", ErrTransfer, y.Detail)
+	case y.Status != OK:
+		return 0, "", refusal(y.Status, y.Detail, 0)
+	}
+	return y.ID, y.Leader, nil
+}
+
 // Status asks the server at addr how it is, whether it leads or not.
 func (c *Client) Status(ctx context.Context, addr string) (StatusReply, error) {
 	var y StatusReply

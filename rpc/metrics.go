@@ -24,6 +24,11 @@ type metrics struct {
 
 	elections, clientsLost, writes, entries uint64
 	acquire, save                           histogram
+
+	// Of snapshots. The longest step is that of the loop while one is made.
+	taken, installed, snapshotBytes uint64
+	snapshotSave                    histogram
+	longestStep                     time.Duration
 }
 
 // observe counts what a turn of the loop has brought.
@@ -55,7 +60,7 @@ func (m *metrics) applied(a fsm.Applied) {
 	*count++
 }
 
-func choose(first bool, a, b *uint64) *uint64 {
+func choose[T any](first bool, a, b *T) *T {
 	if first {
 		return a
 	}
@@ -75,9 +80,14 @@ type snapshot struct {
 	held, waiters int
 	tokens, floor fsm.Token
 	hangs         bool
+	voters        int
+	learners      int
+	removed       raft.Index
 	census        census
 	faults        [faults]uint64
 	unsaved       int
+	last          SnapshotInfo
+	first         raft.Index
 }
 
 // snapshot asks the loop. It goes through the peers' door: it is told even when the disk hangs.
@@ -87,7 +97,11 @@ func (n *Node) snapshot(ctx context.Context) (snapshot, error) {
 		s := snapshot{
 			metrics: n.metrics, status: n.replica.Core().Status(), hangs: n.hangs(),
 			held: n.replica.Table().Len(), tokens: n.replica.Table().Tokens(),
-			floor: n.config.TokenFloor, unsaved: len(n.unfinished),
+			floor: n.config.TokenFloor, unsaved: len(n.unfinished), removed: n.removed,
+			last: n.lastSnapshot(), first: n.replica.Core().FirstIndex(),
+		}
+		for _, m := range n.members {
+			*choose(m.Voter, &s.voters, &s.learners)++
 		}
 		for _, c := range n.callers {
 			if c.kind == fsm.Grant {
@@ -116,6 +130,8 @@ func (n *Node) Healthy(ctx context.Context) error {
 		return err
 	case n.open.Err() != nil:
 		return errors.New("the server is stopping")
+	case s.removed != 0:
+		return fmt.Errorf("this server was removed from the cluster at index %d; stop it", s.removed)
 	case s.hangs:
 		return errors.New("the disk hangs: a write has not ended in time")
 	case s.status.Leader == 0:
@@ -135,6 +151,7 @@ func (n *Node) WriteMetrics(ctx context.Context, w io.Writer) error {
 	var t exposition
 	s.locks(&t)
 	s.raft(&t)
+	s.compaction(&t)
 	s.host(&t)
 	_, err = w.Write(t.Bytes())
 	return err
@@ -193,6 +210,11 @@ func (s *snapshot) raft(t *exposition) {
 		t.family(g.name, "gauge", g.help)
 		t.value(g.value)
 	}
+	t.family("members", "gauge", "Servers of the cluster, by whether they vote.")
+	t.value(uint64(s.voters), "vote", "yes")
+	t.value(uint64(s.learners), "vote", "no")
+	t.family("removed_at_index", "gauge", "The entry that has removed this server, 0 if none has.")
+	t.value(uint64(s.removed))
 	t.family("elections_total", "counter", "Elections in which this server stood.")
 	t.value(s.elections)
 	t.family("writes_total", "counter", "Writes to the log on disk, each with one fsync.")

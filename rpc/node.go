@@ -21,6 +21,7 @@ type Node struct {
 	config  Config
 	addr    string
 	started time.Time
+	fsm     fsm.Config
 	store   Store
 	log     *slog.Logger
 	ctx     context.Context // ends when the node does
@@ -29,9 +30,9 @@ type Node struct {
 	close   context.CancelFunc
 	group   *errgroup.Group
 	done    chan struct{}
-	err     error // valid once done is closed
-	peers   map[raft.ServerID]*peer
-	calls   atomic.Uint64 // the last name given to a call
+	err     error                                    // valid once done is closed
+	calls   atomic.Uint64                            // the last name given to a call
+	places  atomic.Pointer[map[raft.ServerID]string] // where servers listen; it is replaced
 
 	visitors *visitors
 	sessions sync.WaitGroup
@@ -40,17 +41,25 @@ type Node struct {
 	// Functions for the loop to call, and its way to the disk and back.
 	fromPeers, fromClients, finished chan func()
 	writes                           chan raft.Write
+	snapshots                        chan keeping
 
 	// The loop's alone, as is all that the functions above touch.
 	replica    *fsm.Replica
+	members    raft.Configuration // by which the peers are
+	belonged   bool               // this server is a member, or was
+	removed    raft.Index         // see removal
+	heard      raft.Time          // when the leader last was
+	peers      map[raft.ServerID]*peer
 	witness    *witness                     // nil if there is no trace
 	unfinished []raft.Time                  // writes, by when the disk was given them
 	callers    map[uint64]caller            // of requests, by call
-	readers    map[uint64]func(fsm.Reply)   // what to do when a read is answered, by call
+	questions  questions                    // of clients, who holds a lock
 	requesters map[uint64]chan raft.Message // of raft's RPCs, by call
+	handovers  []handover
 	voices     map[raft.ServerID]*voice
 	answered   map[raft.ServerID]raft.Time // when the last AppendEntries was sent that a peer has answered
 	metrics    metrics
+	newest     raft.Time   // when the last snapshot came to the disk
 	seen       raft.Status // as it was last logged
 	stalled    bool        // as it was last logged
 	retired    bool        // requests are not taken any more
@@ -69,24 +78,26 @@ func Start(config Config, store Store, durable raft.Durable, listener net.Listen
 	config = config.withDefaults()
 	n := newNode(config, store, listener)
 	var err error
-	n.replica, err = fsm.New(fsm.Config{
+	n.fsm = fsm.Config{
 		Raft: config.raft(), Rules: config.Rules, GrantOnApplied: config.GrantOnApplied,
-		TokenFloor: config.TokenFloor,
-	}, durable, n.now())
+		TokenFloor: config.TokenFloor, SnapshotEvery: config.SnapshotEvery,
+	}
+	n.replica, err = fsm.New(n.fsm, durable, n.now())
 	if err != nil {
 		return nil, fmt.Errorf("starting server %d: %w", config.ID, err)
 	}
 	n.observe(&durable)
+	n.belonged = hasBelonged(config.ID, durable)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.group, n.ctx = errgroup.WithContext(ctx)
 	n.open, n.close = context.WithCancel(n.ctx)
+	n.places.Store(&config.Addrs)
+	n.follow()
 	n.group.Go(n.loop)
 	n.group.Go(n.save)
+	n.group.Go(n.saveSnapshots)
 	n.group.Go(func() error { return n.serve(listener) })
-	for _, p := range n.peers {
-		n.group.Go(func() error { n.talk(p); return nil })
-	}
 	go n.finish()
 	return n, nil
 }
@@ -99,21 +110,16 @@ func newNode(config Config, store Store, listener net.Listener) *Node {
 		peers:       map[raft.ServerID]*peer{},
 		fromPeers:   make(chan func(), maxInputs),
 		fromClients: make(chan func(), maxInputs),
-		finished:    make(chan func(), roomWrites+2),
+		finished:    make(chan func(), roomWrites+3),
 		writes:      make(chan raft.Write, roomWrites),
+		snapshots:   make(chan keeping, 1),
 		callers:     map[uint64]caller{},
-		readers:     map[uint64]func(fsm.Reply){},
 		requesters:  map[uint64]chan raft.Message{},
 		voices:      map[raft.ServerID]*voice{},
 		answered:    map[raft.ServerID]raft.Time{},
 		visitors:    &visitors{all: map[*session]bool{}},
 	}
 	n.blames = blames{log: n.log, until: map[blame]time.Time{}}
-	for id, addr := range config.Addrs {
-		if id != config.ID {
-			n.peers[id] = newPeer(id, addr)
-		}
-	}
 	return n
 }
 
@@ -166,16 +172,21 @@ func (n *Node) finish() {
 
 // loop is the only goroutine that touches the replica.
 func (n *Node) loop() error {
+	defer close(n.snapshots)
 	defer close(n.writes)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		wait := max(n.replica.Deadline()-n.now(), 0)
+		if n.questions.due() {
+			wait = 0
+		}
 		timer.Reset(time.Duration(wait) * time.Microsecond)
 		if !n.gather(timer.C) {
 			return nil
 		}
-		out, err := n.replica.Take()
+		n.ask()
+		out, err := n.take()
 		if err != nil {
 			return fmt.Errorf("applying the log: %w", err)
 		}
@@ -185,12 +196,15 @@ func (n *Node) loop() error {
 		if !n.write(out.Write) {
 			return nil
 		}
+		n.follow()
+		n.keep(out)
 		for _, m := range out.Messages {
 			n.send(m)
 		}
 		for _, y := range out.Replies {
 			n.answer(y)
 		}
+		n.conclude()
 		n.metrics.observe(out)
 		n.logStatus()
 	}
@@ -251,14 +265,16 @@ func (n *Node) send(m raft.Message) {
 		}
 		return
 	}
-	n.peers[m.To].enqueue(m)
+	if p := n.peers[m.To]; p != nil { // otherwise it has left in this very turn
+		p.told = n.now()
+		p.enqueue(m)
+	}
 }
 
 // answer hands a reply to the handler that waits for it.
 func (n *Node) answer(y fsm.Reply) {
-	if reader, ok := n.readers[y.Call]; ok { // at this very moment the table is what was asked for
-		delete(n.readers, y.Call)
-		reader(y)
+	if y.Call == n.questions.call {
+		n.questions.answer(y) // at this very moment the table is what was asked for
 		return
 	}
 	waiting, ok := n.callers[y.Call]

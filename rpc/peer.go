@@ -55,6 +55,12 @@ type peer struct {
 	addr   string
 	queue  chan raft.Message // in order; raft sends again what does not fit
 	latest chan raft.Message // the newest of those of which an older one is worth nothing
+	ctx    context.Context   // ends when the peer is not needed any more
+	part   context.CancelFunc
+
+	// The loop's alone.
+	leaves bool      // it is in the configuration no more
+	told   raft.Time // when there was last something to tell it
 
 	mu     sync.Mutex
 	silent bool // as it was last logged
@@ -110,8 +116,8 @@ func (p *peer) next(ctx context.Context) (raft.Message, bool) {
 func (n *Node) talk(p *peer) {
 	most := n.config.ElectionTimeout / 2
 	pause := most / 16
-	for n.ctx.Err() == nil {
-		ctx, stop := context.WithTimeout(n.ctx, most)
+	for p.ctx.Err() == nil {
+		ctx, stop := context.WithTimeout(p.ctx, most)
 		c, err := n.config.Dial(ctx, p.addr)
 		if err == nil {
 			c, err = secure(ctx, c, n.config.TLS, PeerName(p.id))
@@ -126,7 +132,7 @@ func (n *Node) talk(p *peer) {
 		}
 		n.logSilence(p, err)
 		select {
-		case <-n.ctx.Done():
+		case <-p.ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause/2+1)):
 		}
 		pause = min(2*pause, most)
@@ -138,7 +144,7 @@ func (n *Node) talk(p *peer) {
 func (n *Node) logSilence(p *peer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if silent := err != nil; silent == p.silent || n.open.Err() != nil {
+	if silent := err != nil; silent == p.silent || n.open.Err() != nil || p.ctx.Err() != nil {
 		return
 	}
 	p.silent = err != nil
@@ -151,7 +157,7 @@ func (n *Node) logSilence(p *peer, err error) {
 
 // converse sends messages over one connection until a call fails. It says why.
 func (n *Node) converse(p *peer, raw net.Conn) error {
-	ctx, hangUp := context.WithCancelCause(n.ctx)
+	ctx, hangUp := context.WithCancelCause(p.ctx)
 	var framed *conn
 	framed = newConn(raw, n.config.ElectionTimeout, func() { hangUp(framed.failure()) })
 	client := rpc.NewClient(framed)
@@ -218,7 +224,7 @@ func (n *Node) await(ctx context.Context, p *peer, call *rpc.Call) error {
 		return nil // it did not want it; it has logged why
 	}
 	if h.From != p.id {
-		n.blameFor(h, p.addr, errWrongAnswer)
+		n.enter(n.ctx, n.fromPeers, func() { n.blameFor(h, p.addr, errWrongAnswer) })
 		return errWrongAnswer
 	}
 	n.logSilence(p, nil)

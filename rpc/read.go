@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"ticketing/fsm"
-	"ticketing/raft"
 )
 
 // Get tells who holds a key: so that nobody can have known better when the question came, or, if it is
@@ -59,9 +58,11 @@ func (l lockService) Status(_ *StatusArgs, y *StatusReply) error {
 		}
 		return StatusReply{
 			Status: OK, Leader: leader, ID: s.ID, Role: s.Role.String(), Term: s.Term,
+			Learner: l.node.learns(), Removed: l.node.removed,
 			Commit: s.CommitIndex, Applied: s.LastApplied, Last: s.LastIndex,
 			Held: table.Len(), Tokens: table.Tokens(), Hash: table.Hash(),
 			Leases: leases, MoreLeases: more,
+			First: r.Core().FirstIndex(), Snapshot: l.node.lastSnapshot(),
 		}
 	})
 }
@@ -94,19 +95,60 @@ func read[T any](
 			answer(fsm.Reply{Status: fsm.Answered})
 			return
 		}
-		n.readers[call] = answer
-		n.replica.Read(call)
+		n.questions.add(call, answer)
 	})
 	select {
 	case *y = <-found:
 	case <-s.ctx.Done(): // the node's end ends it too
 		*status = Unknown
 		n.enter(n.ctx, n.fromPeers, func() {
-			delete(n.readers, call)
-			n.replica.Disconnect(fsm.Request{Call: call})
+			n.questions.forget(call)
 		})
 	}
 	return nil
+}
+
+// questions are the clients' reads. The replica has one at a time; all that come meanwhile share the
+// next, as the core's do. A follower would ask its leader once for each, and the queue to a peer has
+// room for a few.
+type questions struct {
+	call  uint64                     // of the one that the replica has, 0 for none
+	asked map[uint64]func(fsm.Reply) // what to do with its answer, by the handlers' calls
+	next  map[uint64]func(fsm.Reply) // and with the next one's
+}
+
+func (q *questions) add(call uint64, answer func(fsm.Reply)) {
+	if q.next == nil {
+		q.next = map[uint64]func(fsm.Reply){}
+	}
+	q.next[call] = answer
+}
+
+// forget drops a handler whose caller has left.
+func (q *questions) forget(call uint64) {
+	delete(q.asked, call)
+	delete(q.next, call)
+}
+
+// due reports whether there is something to ask, and nothing is asked already.
+func (q *questions) due() bool { return q.call == 0 && len(q.next) > 0 }
+
+// ask asks the replica, if that is due.
+func (n *Node) ask() {
+	q := &n.questions
+	if q.due() {
+		q.call, q.asked, q.next = n.calls.Add(1), q.next, nil
+		n.replica.Read(q.call)
+	}
+}
+
+// answer tells all who have asked.
+func (q *questions) answer(y fsm.Reply) {
+	all := q.asked
+	q.call, q.asked = 0, nil
+	for _, tell := range all {
+		tell(y)
+	}
 }
 
 func statusOfRead(r fsm.Reply) Status {
@@ -118,6 +160,3 @@ func statusOfRead(r fsm.Reply) Status {
 	}
 	return Unknown
 }
-
-// addrOf is where a server listens, "" if that is not known.
-func (n *Node) addrOf(id raft.ServerID) string { return n.config.Addrs[id] }

@@ -135,7 +135,7 @@ func TestManyReadsShareARound(t *testing.T) {
 	inBubble(t, slowSync, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		lock(t, c.client(t, "A"), "door", time.Minute)
 		time.Sleep(2 * heartbeat)
-		for _, id := range []raft.ServerID{leader} {
+		for _, id := range []raft.ServerID{leader, leader%3 + 1} {
 			direct, calls := c.rawCaller(t, "C", id), make(chan *rpc.Call, many)
 			before := c.net.written(name(id))
 			for range many {
@@ -156,6 +156,37 @@ func TestManyReadsShareARound(t *testing.T) {
 			if k := readers(c.nodes[id]); k != 0 {
 				t.Errorf("%d questions are not forgotten", k)
 			}
+		}
+	})
+}
+
+// What comes while a round is under way is asked as soon as that is over, and not when something else
+// happens.
+func TestALaterReadIsAskedAtOnce(t *testing.T) {
+	const way = 10 * time.Millisecond
+	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		time.Sleep(heartbeat - time.Duration(time.Now().UnixNano())%heartbeat + heartbeat/4)
+		direct := c.rawCaller(t, "C", leader)
+		c.net.set(func(w *wire) { w.delay = way }, both(name(leader), others(leader)...)...)
+		silent := leader%3 + 1 // or its answer, which is not needed any more, would be what happens
+		c.net.set(func(w *wire) { w.held = true }, [2]string{name(silent), name(leader)})
+		var second *rpc.Call
+		took := timed(func() {
+			first := askHolder(direct, "door", false)
+			time.Sleep(way / 2)
+			second = askHolder(direct, "door", false)
+			synctest.Wait()
+			if k := readers(c.nodes[leader]); k != 2 || len(first.Done) > 0 {
+				t.Fatalf("%d wait", k)
+			}
+			told(t, first)
+			if len(second.Done) > 0 {
+				t.Error("the answer to the first is taken for one to the second")
+			}
+			told(t, second)
+		})
+		if took != 4*way {
+			t.Errorf("two rounds took %v", took)
 		}
 	})
 }
@@ -228,6 +259,6 @@ func TestAGetThatNobodyVouchesForEnds(t *testing.T) {
 
 // readers counts the questions for which a handler waits.
 func readers(n *Node) int {
-	count, _ := look(n, func(*fsm.Replica) int { return len(n.readers) })
+	count, _ := look(n, func(*fsm.Replica) int { return len(n.questions.asked) + len(n.questions.next) })
 	return count
 }

@@ -24,10 +24,11 @@ type witness struct {
 	before  raft.Status // after the last Take
 	status  raft.Status // after the last input
 	votes   trace.Votes
-	disk    trace.WriteRecord   // what is on the disk
-	writes  []trace.WriteRecord // on their way there
-	calls   uint64              // the last number given to a request to a peer
-	asked   map[uint64]uint64   // requests of peers that wait for a reply: their numbers, by call
+	disk    trace.WriteRecord // what is on the disk
+	writes  []recorded        // on their way there
+	foreign *raft.Snapshot    // a leader's, that was given to the disk
+	calls   uint64            // the last number given to a request to a peer
+	asked   map[uint64]uint64 // requests of peers that wait for a reply: their numbers, by call
 	clients map[uint64]fsm.Request
 
 	// Of the inputs since the last Take. Places in it count from 1.
@@ -37,6 +38,13 @@ type witness struct {
 	clock   int            // of the clock, if it had something to say
 	turning int            // of the last input that changed the state, 0 for none
 	turned  *raft.Message  // that input, if it was a message
+	keeping int            // of a snapshot's that is on the disk, 0 for none
+}
+
+// recorded is a write, and where the stored log ends with it.
+type recorded struct {
+	trace.WriteRecord
+	end raft.Index
 }
 
 // wishID names a client's request, as the envelope of its entry does.
@@ -54,7 +62,10 @@ func (n *Node) observe(durable *raft.Durable) {
 	w := &witness{
 		recorder: n.config.Trace, name: trace.NodeName(n.config.ID), core: n.replica.Core(),
 		now: n.now(), before: status, status: status, votes: trace.Votes{},
-		disk: trace.WriteRecord{Term: status.Term, Vote: status.VotedFor, Last: status.LastIndex},
+		disk: trace.WriteRecord{
+			Term: status.Term, Vote: status.VotedFor, Last: status.LastIndex,
+			Snapshot: trace.OfSnapshot(durable.Snapshot),
+		},
 		// Numbers are not used again after a restart: no node sends a message a microsecond.
 		calls: uint64(time.Now().UnixMicro()),
 		asked: map[uint64]uint64{}, clients: map[uint64]fsm.Request{}, places: map[uint64]int{},
@@ -66,8 +77,8 @@ func (n *Node) observe(durable *raft.Durable) {
 		names = append(names, trace.NodeName(id))
 	}
 	w.recorder.Open(names, n.config.Cluster)
-	w.input(trace.Event{Kind: trace.KindStart, State: trace.OfStatus(status)})
-	for _, e := range durable.Entries {
+	w.input(trace.Event{Kind: trace.KindStart, State: trace.OfStatus(status), Snapshot: w.disk.Snapshot})
+	for _, e := range w.core.Entries(w.core.FirstIndex(), status.LastIndex) {
 		r := trace.OfEntry(e)
 		w.follows(trace.Event{Kind: trace.KindAppend, Entry: &r}, 1)
 	}
@@ -86,6 +97,8 @@ func (n *Node) tick() {
 	switch {
 	case now < n.replica.Deadline():
 		kind = ""
+	case now < w.core.Deadline() && n.replica.Compacting() != 0:
+		kind = "" // the next part of a snapshot is due: took finds out if anything else comes of it
 	case now < w.core.Deadline():
 	case w.status.Role == raft.Leader:
 		kind = trace.KindHeartbeatTimeout
@@ -176,8 +189,9 @@ func (w *witness) saved(seq uint64) {
 		done := w.writes[0]
 		w.writes = w.writes[1:]
 		w.disk.Term, w.disk.Vote = done.Term, done.Vote
-		if done.First > 0 {
-			w.disk.Last = done.Last
+		w.disk.Last = done.end
+		if done.Snapshot != nil {
+			w.disk.Snapshot = done.Snapshot
 		}
 	}
 	disk := w.disk
@@ -203,6 +217,7 @@ func (w *witness) stopped(err error) {
 func (w *witness) flush() {
 	w.recorder.Record(w.batch)
 	w.batch, w.clock, w.turning, w.turned = nil, 0, 0, nil
+	w.keeping = 0
 	clear(w.places)
 	clear(w.wishes)
 }
@@ -214,14 +229,15 @@ func (w *witness) took(out *fsm.Output) {
 		return
 	}
 	if len(w.batch) == 0 {
-		if out.Write.Seq == 0 && len(out.Messages)+len(out.Replies)+len(out.Applied) == 0 {
+		if out.Write.Seq == 0 && out.Save == nil && len(out.Messages)+len(out.Replies)+len(out.Applied) == 0 {
 			return // somebody has looked at the table, at most
 		}
 		w.input(trace.Event{Kind: trace.KindWake})
 	}
 	last := len(w.batch)
 	w.status = w.core.Status()
-	turning := max(w.turning, w.appended(out, w.batch))
+	w.trims(out, last)
+	turning := max(w.turning, w.appended(out, w.batch[:last]))
 	if turning == 0 {
 		turning = last
 	}
@@ -232,6 +248,7 @@ func (w *witness) took(out *fsm.Output) {
 	for i := range out.Replies {
 		w.replies(&out.Replies[i], turning)
 	}
+	w.keeps(out, turning)
 	w.flush()
 }
 
@@ -243,8 +260,12 @@ func (w *witness) becomes(out *fsm.Output, turning int) {
 	w.before = w.status
 	if out.Write.Seq != 0 {
 		r := trace.OfWrite(&out.Write)
-		w.writes = append(w.writes, *r)
+		w.writes = append(w.writes, recorded{*r, w.status.LastIndex})
 		w.follows(trace.Event{Kind: trace.KindWrite, Write: r}, turning)
+	}
+	if out.Restored != 0 {
+		table := trace.OfSnapshot(w.core.Snapshot())
+		w.follows(trace.Event{Kind: trace.KindTable, Snapshot: table}, cmp.Or(w.keeping, turning))
 	}
 	for i := range out.Applied {
 		a := &out.Applied[i]

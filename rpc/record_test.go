@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ticketing/fsm"
 	"ticketing/fsm/trace"
@@ -34,6 +35,12 @@ func (f *file) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+func (f *file) empty() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.text) == 0
+}
+
 func (f *file) read(t *testing.T) *trace.Trace {
 	t.Helper()
 	f.mu.Lock()
@@ -47,11 +54,14 @@ func (f *file) read(t *testing.T) *trace.Trace {
 
 // tracedCluster starts three servers on loopback that write down what they do, into so many files.
 // The function that it returns stops them, and then the files are whole.
-func tracedCluster(t *testing.T, count int) (*cluster, []*file, func()) {
+func tracedCluster(t *testing.T, count int, change ...func(*Config)) (*cluster, []*file, func()) {
 	t.Helper()
 	noGoroutineStays(t)
 	c := bareCluster(t)
 	c.config.ElectionTimeout, c.config.HeartbeatTimeout = testElection, testHeartbeat
+	for _, what := range change {
+		what(&c.config)
+	}
 	var files []*file
 	var recorders []*trace.Recorder
 	for range count {
@@ -125,13 +135,35 @@ func story(t *testing.T, c *cluster) {
 // heard is a node as its part of a trace has it.
 type heard struct {
 	State   trace.StateRecord
+	Begin   trace.SnapshotRecord // what the log begins behind
 	Log     []trace.EntryRecord
 	Hash    string
 	Stopped bool
 
-	boot   int64
-	writes []trace.WriteRecord
-	disk   trace.WriteRecord
+	boot    int64
+	applied raft.Index
+	writes  []recorded
+	disk    trace.WriteRecord
+}
+
+func (n *heard) end() raft.Index { return n.Begin.Index + raft.Index(len(n.Log)) }
+
+// term is that of an entry, or of the one behind which the log begins.
+func (n *heard) term(i raft.Index) raft.Term {
+	if i <= n.Begin.Index || i > n.end() {
+		return n.Begin.Term
+	}
+	return n.Log[i-n.Begin.Index-1].Term
+}
+
+// begin lets the log begin behind a snapshot. What follows its last entry stays if that is there.
+func (n *heard) begin(s trace.SnapshotRecord) {
+	if s.Index >= n.Begin.Index && s.Index <= n.end() && n.term(s.Index) == s.Term {
+		n.Log = n.Log[s.Index-n.Begin.Index:]
+	} else {
+		n.Log = nil
+	}
+	n.Begin = s
 }
 
 // rebuild follows a trace as docs/trace.md says, and reports what does not fit.
@@ -167,44 +199,56 @@ func (n *heard) follow(e *trace.Event) string {
 	case trace.KindStart:
 		*n = heard{State: *e.State, boot: e.ID}
 		n.disk.Term, n.disk.Vote = e.State.Term, e.State.Vote
+		if e.Snapshot != nil {
+			n.begin(*e.Snapshot)
+			n.applied, n.disk.Last, n.disk.Snapshot = n.Begin.Index, n.Begin.Index, e.Snapshot
+		}
 	case trace.KindAppend:
-		if int(e.Entry.Index) > len(n.Log)+1 {
-			return fmt.Sprintf("the log ends at %d", len(n.Log))
+		if e.Entry.Index > n.end()+1 || e.Entry.Index <= n.Begin.Index {
+			return fmt.Sprintf("the log goes from %d to %d", n.Begin.Index+1, n.end())
 		}
 		entry := trace.EntryRecord{Index: e.Entry.Index, Term: e.Entry.Term, Command: e.Entry.Command}
-		n.Log = append(n.Log[:e.Entry.Index-1:e.Entry.Index-1], entry)
+		at := e.Entry.Index - n.Begin.Index - 1
+		n.Log = append(n.Log[:at:at], entry)
 		if e.Cause == n.boot {
 			n.disk.Last = e.Entry.Index
 		}
 	case trace.KindState:
-		if *e.State == n.State {
-			return "nothing has changed"
-		}
-		n.State = *e.State
-		last, term := len(n.Log), raft.Term(0)
-		if last > 0 {
-			term = n.Log[last-1].Term
-		}
-		if int(n.State.Last) != last || n.State.LastTerm != term {
-			return fmt.Sprintf("the log has %d entries, the last of term %d", last, term)
-		}
+		return n.becomes(e)
+	case trace.KindTrim:
+		n.begin(*e.Snapshot)
+	case trace.KindTable:
+		n.applied, n.Hash = e.Snapshot.Index, ""
 	case trace.KindWrite:
-		n.writes = append(n.writes, *e.Write)
+		n.writes = append(n.writes, recorded{*e.Write, n.end()})
 	case trace.KindSaved:
 		return n.saved(e.Write)
 	case trace.KindApply:
+		n.applied++
 		n.Hash = e.Entry.Hash
-		if e.Entry.Index > n.State.Applied || e.Entry.Term != n.Log[e.Entry.Index-1].Term {
-			return fmt.Sprintf("entry %d of term %d is applied", e.Entry.Index, e.Entry.Term)
+		if i := e.Entry.Index; i != n.applied || i > n.State.Applied || e.Entry.Term != n.term(i) {
+			return fmt.Sprintf("entry %d of term %d is applied, %d is due", i, e.Entry.Term, n.applied)
 		}
 	case trace.KindSend:
 		m := e.Message
-		if m.Term > n.disk.Term || m.Kind == trace.AppendReply && m.Success && m.Match > n.disk.Last {
+		if m.Term > n.disk.Term || m.Kind == trace.AppendReply && m.Success && m.Match > n.disk.Last ||
+			m.Kind == trace.SnapshotReply && m.Installed && m.LastIndex > n.disk.Last {
 			return fmt.Sprintf("it says term %d, match %d; its disk %d, %d",
 				m.Term, m.Match, n.disk.Term, n.disk.Last)
 		}
 	case trace.KindStop:
 		n.Stopped = true
+	}
+	return ""
+}
+
+func (n *heard) becomes(e *trace.Event) string {
+	if *e.State == n.State {
+		return "nothing has changed"
+	}
+	n.State = *e.State
+	if last := n.end(); n.State.Last != last || n.State.LastTerm != n.term(last) {
+		return fmt.Sprintf("the log ends at %d, with term %d", last, n.term(last))
 	}
 	return ""
 }
@@ -215,14 +259,12 @@ func (n *heard) saved(w *trace.WriteRecord) string {
 	}
 	done := n.writes[0]
 	n.writes = n.writes[1:]
-	n.disk.Term, n.disk.Vote = done.Term, done.Vote
-	if done.First > 0 {
-		n.disk.Last = done.Last
+	n.disk.Term, n.disk.Vote, n.disk.Last = done.Term, done.Vote, done.end
+	if done.Snapshot != nil {
+		n.disk.Snapshot = done.Snapshot
 	}
-	if w.Term != n.disk.Term || w.Vote != n.disk.Vote || w.Last != n.disk.Last {
-		return fmt.Sprintf("the disk has %+v", n.disk)
-	}
-	return ""
+	n.disk.Seq = w.Seq
+	return cmp.Diff(&n.disk, w)
 }
 
 // says is what a node says of itself.
@@ -230,7 +272,10 @@ func says(n *Node) (heard, bool) {
 	return look(n, func(r *fsm.Replica) heard {
 		status := r.Core().Status()
 		h := heard{State: *trace.OfStatus(status)}
-		for _, e := range r.Core().Entries(1, status.LastIndex) {
+		if s := r.Core().Snapshot(); s != nil {
+			h.Begin = *trace.OfSnapshot(s)
+		}
+		for _, e := range r.Core().Entries(h.Begin.Index+1, status.LastIndex) {
 			h.Log = append(h.Log, trace.OfEntry(e))
 		}
 		if status.LastApplied > 0 {
@@ -273,8 +318,8 @@ func TestARealClustersTraceRebuildsEveryNode(t *testing.T) {
 					if !ok || t.Failed() {
 						t.Fatal("it has failed")
 					}
-					told := heard{State: got.State, Log: got.Log, Hash: got.Hash}
-					diff += cmp.Diff(want, told, cmp.AllowUnexported(heard{}))
+					told := heard{State: got.State, Begin: got.Begin, Log: got.Log, Hash: got.Hash}
+					diff += cmp.Diff(want, told, cmp.AllowUnexported(heard{}), cmpopts.EquateEmpty())
 				}
 				return diff == ""
 			})
@@ -283,6 +328,60 @@ func TestARealClustersTraceRebuildsEveryNode(t *testing.T) {
 			rebuild(t, whole)
 			checkTold(t, whole)
 		})
+	}
+}
+
+// Snapshots are in it too: those that servers take, and one that a leader sends.
+func TestARealClustersTraceTellsOfSnapshots(t *testing.T) {
+	c, files, stop := tracedCluster(t, 1, compacting(20, 1))
+	k := c.client(t, "A")
+	away := c.leader()%3 + 1
+	cycles(t, k, 15)
+	c.stop(away)
+	cycles(t, k, 60)
+	c.restart(away)
+	cycles(t, k, 3)
+	goal, _ := applied(c.nodes[c.leader()])
+	eventually(t, "it has caught up", func() bool {
+		now, _ := applied(c.nodes[away])
+		return now >= goal
+	})
+	diff := ""
+	cycles(t, k, 1)
+	defer func() {
+		if diff != "" {
+			t.Log("(-node +trace):\n", diff)
+		}
+	}()
+	eventually(t, "the trace says of each node what it says itself", func() bool {
+		diff = ""
+		of := rebuild(t, merged(t, files))
+		for id, n := range c.nodes {
+			want, _ := says(n)
+			got := of[trace.NodeName(id)]
+			told := heard{State: got.State, Begin: got.Begin, Log: got.Log, Hash: got.Hash}
+			diff += cmp.Diff(want, told, cmp.AllowUnexported(heard{}), cmpopts.EquateEmpty())
+		}
+		return diff == "" || t.Failed()
+	})
+	stop()
+	seen := map[string]int{}
+	for _, e := range merged(t, files).Events {
+		seen[string(e.Kind)+" "+e.Rule]++
+		if e.Message != nil {
+			seen[e.Message.Kind]++
+		}
+		if e.Cause == 0 && slices.Contains([]trace.EventKind{
+			trace.KindTrim, trace.KindTable, trace.KindKeep}, e.Kind) {
+			t.Errorf("event %d, %s, comes from nothing", e.ID, e.Kind)
+		}
+	}
+	for _, what := range []string{
+		"kept ", "keep ", "trim Snapshot.Save", "trim Snapshot.Suffix", "table ", "snapshot", "snapshot-reply",
+	} {
+		if seen[what] == 0 {
+			t.Errorf("there is no %q among %v", what, seen)
+		}
 	}
 }
 

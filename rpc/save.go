@@ -8,10 +8,12 @@ import (
 	"ticketing/raft"
 )
 
-// Store is a server's disk. When Save has returned nil, the write survives; see raft.Write. Only
-// one goroutine uses it at a time.
+// Store is a server's disk. When Save has returned nil, the write survives; see raft.Write. When
+// SaveSnapshot has, the snapshot does, from the write on that names it. One goroutine at a time calls
+// Save and one SaveSnapshot, at the same time; Close comes after both.
 type Store interface {
 	Save(raft.Write) error
+	SaveSnapshot(*raft.Snapshot) error
 	Close() error
 }
 

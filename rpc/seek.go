@@ -20,6 +20,10 @@ func (y *ReleaseReply) outcome() (Status, string) { return y.Status, y.Leader }
 func (y *GetReply) outcome() (Status, string)     { return y.Status, y.Leader }
 func (y *ListReply) outcome() (Status, string)    { return y.Status, y.Leader }
 func (y *StatusReply) outcome() (Status, string)  { return y.Status, y.Leader }
+func (y *MembersReply) outcome() (Status, string) { return y.Status, y.Leader }
+func (y *ChangeReply) outcome() (Status, string)  { return y.Status, y.Leader }
+
+func (y *TransferReply) outcome() (Status, string) { return y.Status, y.Leader }
 
 var errDeposed = errors.New("the server was deposed, or ended, before it knew")
 
@@ -105,14 +109,17 @@ func seek[T any, R interface {
 	}
 }
 
-// call makes one call, for which a server needs no longer than replyTimeout. Afterwards the
-// connection is kept for another, or closed if the call has failed. Sent says whether the server
+// call makes one call, for which a server needs no longer than replyTimeout; but for a Transfer, which
+// takes as long as the cluster's election timeout is. Afterwards the connection is kept for another, or closed if the call has failed. Sent says whether the server
 // may have got it.
 func (c *Client) call(
 	ctx context.Context, l *link, method string, args, reply any,
 ) (sent bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
-	defer cancel()
+	if _, long := args.(*TransferArgs); !long {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, replyTimeout)
+		defer cancel()
+	}
 	call := l.Go(method, args, reply, make(chan *rpc.Call, 1))
 	select {
 	case <-call.Done:
@@ -126,6 +133,6 @@ func (c *Client) call(
 		l.Close()
 		return !errors.Is(err, rpc.ErrShutdown), err
 	}
-	c.release(l)
+	c.keep(l)
 	return true, nil
 }

@@ -34,6 +34,9 @@ const (
 	Reused                   // the session has used the request's number for another one
 	Below                    // the request's number is below the lowest open one that it names
 	TooFar                   // the request's number is too far above that
+	Changing                 // nothing was done: it is too early for this change of members
+	Already                  // nothing was done: the members are so
+	GivenUp                  // a Transfer: the server that was asked leads as before; the reply says why
 )
 
 // serve lets others in until the node is to stop. Then it sees to it that all who wait hear
@@ -185,10 +188,14 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 		return raft.Message{}, false
 	}
 	defer r.end(false)
+	known := false // to be read when there is a reply
 	m, call, reply := h.message(body), n.calls.Add(1), make(chan raft.Message, 1)
 	m.Call = call
 	entered := n.enter(r.ctx, n.fromPeers, func() {
 		err := r.check(h)
+		if err == nil {
+			err = n.checkSender(h.From, body)
+		}
 		if err == nil {
 			err = n.replica.Receive(m)
 		}
@@ -198,8 +205,7 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 			return
 		}
 		n.witness.received(m, h.Call)
-		n.listen(h, r.session)
-		n.wonder(h, body, r.addr())
+		known = n.hear(h, body, r.session)
 		n.requesters[call] = reply
 	})
 	if !entered {
@@ -207,7 +213,7 @@ func (r raftService) receive(h Header, body raft.Body) (raft.Message, bool) {
 	}
 	select {
 	case m, ok := <-reply:
-		if ok {
+		if ok && known {
 			n.visitors.recognise(r.session)
 		}
 		return m, ok
@@ -225,11 +231,6 @@ func (r raftService) check(h Header) error {
 	}
 	if !r.maySpeakAs(h.From) {
 		return fmt.Errorf("%w: server %d, the certificate is for %q", errWrongName, h.From, r.names)
-	}
-	// The core hears everybody, since its own list of servers may be an old one. This server's was
-	// given to it, and is that of all others, or somebody has made a mistake.
-	if r.node.peers[h.From] == nil && h.From != r.node.config.ID {
-		return fmt.Errorf("%w: server %d is not one of this server's peers", raft.ErrMalformed, h.From)
 	}
 	return nil
 }

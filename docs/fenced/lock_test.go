@@ -18,8 +18,9 @@ import (
 // forgetful is a disk for a cluster that nobody restarts.
 type forgetful struct{}
 
-func (forgetful) Save(raft.Write) error { return nil }
-func (forgetful) Close() error          { return nil }
+func (forgetful) Save(raft.Write) error             { return nil }
+func (forgetful) SaveSnapshot(*raft.Snapshot) error { return nil }
+func (forgetful) Close() error                      { return nil }
 
 // cluster starts a lock service of one server and returns where it is.
 func cluster(t *testing.T) (addr string) {
