@@ -17,9 +17,9 @@ func TestWrongUsageSaysWhatToDo(t *testing.T) {
 	const peers = " -peers=1=127.0.0.1:1,2=127.0.0.1:2"
 	const one = "-id 1 -dir d -peers "
 	for _, c := range []struct{ args, want string }{
-		{"", "-id, -peers and -dir are needed"},
-		{"-id 1 -dir d", "-id, -peers and -dir are needed"},
-		{"-id 1 -dir d -peers=", "-id, -peers and -dir are needed"},
+		{"", "-id, -dir and -peers or -join are needed"},
+		{"-id 1 -dir d", "use -join with servers of the cluster, or -peers"},
+		{"-id 1 -dir d -peers=", "use -join with servers of the cluster, or -peers"},
 		{"-dev -id 1", "leave them out"},
 		{"-dev -http 127.0.0.1:0", "-dev is for this machine alone"},
 		{"-dev x", `unexpected argument "x"`},
@@ -49,6 +49,7 @@ func TestWrongUsageSaysWhatToDo(t *testing.T) {
 		{"-dev -trace none/such/file", "-trace: open none/such/file: no such file"},
 		{"-id 1 -dir d -cluster=" + peers, "-cluster needs a name"},
 
+		{"-id 1 -dir d -snapshot-every -1" + peers, `invalid value "-1" for flag -snapshot-every`},
 		{"-id 1 -dir d -election 0s" + peers, "-election 0s is not between"},
 		{"-id 1 -dir d -election 2m" + peers, "-election 2m0s is not between"},
 		{"-id 1 -dir d -heartbeat 0s" + peers, "-heartbeat 0s is less than 1ms"},
@@ -263,7 +264,7 @@ func TestAServerThatTheOthersDoNotKnowIsRefused(t *testing.T) {
 	addrs := freeAddrs(t, 3)
 	known := serve(t, 1, peersOf(addrs[:2]), t.TempDir())
 	serve(t, 3, peersOf(addrs), t.TempDir())
-	known.stderr.await(t, "server 3 is not one of this server's peers")
+	known.stderr.await(t, "server 3 is not one of those that this server was started with")
 	if !strings.Contains(known.stderr.String(), `msg="refused a message`) {
 		t.Errorf("it is logged as something else:\n%s", known.stderr)
 	}

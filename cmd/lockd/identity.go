@@ -63,7 +63,12 @@ func (i identity) String() string {
 
 // text is what stands in the file. The sum is of what stands above it.
 func (i identity) text() []byte {
-	text := fmt.Appendf(nil, "ticketing identity 1\ncluster %q\ntoken-floor %d\n", i.cluster, i.floor)
+	return sealed(fmt.Appendf(nil, "ticketing identity 1\ncluster %q\ntoken-floor %d\n",
+		i.cluster, i.floor))
+}
+
+// sealed puts a sum below a text.
+func sealed(text []byte) []byte {
 	sum := fnv.New64a()
 	sum.Write(text)
 	return fmt.Appendf(text, "sum %016x\n", sum.Sum64())
@@ -109,21 +114,23 @@ func readIdentity(dir string) (identity, error) {
 	return i, nil
 }
 
-// write makes the file, durably: under another name first, so that it is there whole or not at all.
-func (i identity) write(dir string) error {
-	draft := identityFile(dir) + ".new"
+func (i identity) write(dir string) error { return writeDurably(identityFile(dir), i.text()) }
+
+// writeDurably makes a file: under another name first, so that it is there whole or not at all.
+func writeDurably(name string, text []byte) error {
+	draft := name + ".new"
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(i.text())
+	_, err = f.Write(text)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(draft, identityFile(dir)); err != nil {
+	if err := os.Rename(draft, name); err != nil {
 		return err
 	}
-	d, err := os.Open(dir)
+	d, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return err
 	}

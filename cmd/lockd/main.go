@@ -2,21 +2,23 @@
 //
 //	lockd -dev
 //	lockd -id 1 -peers 1=127.0.0.1:7001,2=127.0.0.1:7002,3=127.0.0.1:7003 -dir DIR
+//	lockd -id 4 -join 127.0.0.1:7001 -listen 127.0.0.1:7004 -dir DIR
 //	lockd init -dir DIR -token-floor N
 //	lockd certs -dir DIR
 //	lockd wal dump DIR
 //
 // The first form runs three servers in this process, for trying things out, the second one server
-// of a cluster. SIGINT and SIGTERM stop either: it says what has to be said, closes its log and
-// exits with 0. A second signal ends it at once. The others say what a new cluster's tokens begin
-// above, make certificates, and print a server's log. docs/operations.md tells how to run a cluster.
+// of a new cluster, the third one more of a cluster that runs. SIGINT and SIGTERM stop each: it says
+// what has to be said, closes its log and exits with 0. A second signal ends it at once. The others
+// say what a new cluster's tokens begin above, make certificates, and print a server's log.
+// docs/operations.md tells how to run a cluster.
 //
 // It exits with 0 when it did what was asked, with 1 when it could not or a server has stopped by
 // itself, and with 2 when it was called wrongly.
 //
 // Reading order: main.go, options.go (the command line), peers.go, server.go (one server),
-// identity.go (which cluster it is of), web.go (metrics and health), trace.go, dev.go (three),
-// certs.go and mint.go.
+// identity.go (which cluster it is of), join.go (one that comes later), web.go (metrics and health),
+// trace.go, dev.go (three), certs.go and mint.go.
 package main
 
 import (
@@ -89,7 +91,11 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return traced(o, log, func(o options) error { return runDev(ctx, o, log, level, stdout) })
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	return traced(o, log, func(o options) error { return runServer(ctx, o, log) })
+	run := runServer
+	if o.peers == "" {
+		run = runMember
+	}
+	return traced(o, log, func(o options) error { return run(ctx, o, log) })
 }
 
 // parseFlags parses a command line without arguments that are no flags. Asked for help, it prints

@@ -15,14 +15,16 @@ import (
 const help = `lockd is a server of the lock service.
 
   lockd -dev                                  three servers here, to try it out
-  lockd -id N -peers LIST -dir DIR [flags]    one server of a cluster
-  lockd init -dir DIR -token-floor N          before the first start, if tokens
-                                              are to begin higher; see init -h
+  lockd -id N -peers LIST -dir DIR [flags]    one server of a new cluster
+  lockd -id N -join LIST -dir DIR [flags]     one more server of one that runs
+  lockd init -dir DIR -token-floor N          tokens begin higher; see init -h
   lockd certs -dir DIR [flags]                make certificates; see certs -h
   lockd wal dump DIR                          print a server's log
 
   -id N            the number of this server, one of those in -peers
   -peers LIST      all servers, as ID=HOST:PORT,ID=HOST:PORT,…: the same on each
+  -join LIST       HOST:PORT,… of servers that run; once, to join them
+  -advertise ADDR  with -join: where others reach this server (that of -listen)
   -dir DIR         the directory of this server's log, made if it is not there
   -listen ADDR     where to listen, if not at the own address in -peers
   -cluster NAME    keeps clusters apart: the same on all its servers (ticketing)
@@ -30,22 +32,29 @@ const help = `lockd is a server of the lock service.
   -heartbeat TIME  the time between a leader's heartbeats (100ms)
   -tls-cert FILE   with -tls-key FILE and -tls-ca FILE: speak TLS; this server's
                    certificate, its private key, and the CA that signed them all
-  -insecure        listen beyond this machine without TLS: whoever can connect
-                   can take and release locks
+  -insecure        without TLS let whoever can connect take and release locks
   -http ADDR       serve /metrics and /healthz; on loopback /debug/pprof as well
+  -snapshot-every N  shorten the log after so many entries, 0: never (100000)
   -trace FILE      write down all that happens, for raftsim trace; made anew
 `
+
+// snapshotEvery bounds what a start has to carry out, some tenths of a second's work, and the log, to some
+// 13 MB from one snapshot to the next. A snapshot of the largest table, a million locks, has 46 MB.
+const snapshotEvery = 100_000
 
 // options is the command line.
 type options struct {
 	id                     uint64
 	peers, dir, listen     string
+	join, advertise        string
+	member                 *membership // nil for one that has not joined a cluster
 	cluster                string
 	named                  bool // the command line says which
 	election, heartbeat    time.Duration
 	tlsCert, tlsKey, tlsCA string
 	http                   string
 	dev, insecure          bool
+	every                  uint64 // entries from one snapshot to the next
 	trace                  string
 	recorder               *trace.Recorder // that writes there; nil if nothing does
 }
@@ -55,6 +64,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f := flag.NewFlagSet("lockd", flag.ContinueOnError)
 	f.Uint64Var(&o.id, "id", 0, "")
 	f.StringVar(&o.peers, "peers", "", "")
+	f.StringVar(&o.join, "join", "", "")
+	f.StringVar(&o.advertise, "advertise", "", "")
 	f.StringVar(&o.dir, "dir", "", "")
 	f.StringVar(&o.listen, "listen", "", "")
 	f.StringVar(&o.cluster, "cluster", defaultCluster, "")
@@ -64,6 +75,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.StringVar(&o.tlsKey, "tls-key", "", "")
 	f.StringVar(&o.tlsCA, "tls-ca", "", "")
 	f.StringVar(&o.http, "http", "", "")
+	f.Uint64Var(&o.every, "snapshot-every", snapshotEvery, "")
 	f.StringVar(&o.trace, "trace", "", "")
 	f.BoolVar(&o.insecure, "insecure", false, "")
 	f.BoolVar(&o.dev, "dev", false, "")
@@ -78,14 +90,18 @@ func parse(args []string, stdout io.Writer) (options, error) {
 }
 
 func (o options) check() error {
-	chosen := o.id != 0 || o.peers != "" || o.dir != "" || o.listen != ""
+	chosen := o.id != 0 || o.peers != "" || o.dir != "" || o.listen != "" || o.join != "" ||
+		o.advertise != ""
 	switch {
 	case o.dev && chosen:
-		return errors.New("-dev chooses -id, -peers, -dir and -listen by itself; leave them out")
+		return errors.New("-dev chooses -id, -peers, -dir, -listen and all of that by itself; leave them out")
 	case o.dev && (o.http != "" || o.hasTLS() || o.insecure):
 		return errors.New("-dev is for this machine alone, and has no -http, -tls-… and -insecure")
-	case !o.dev && (o.id == 0 || o.peers == "" || o.dir == ""):
-		return errors.New("-id, -peers and -dir are needed, or -dev alone; see lockd -h")
+	case !o.dev && (o.id == 0 || o.dir == ""):
+		return errors.New("-id, -dir and -peers or -join are needed, or -dev alone; see lockd -h")
+	case o.peers != "" && (o.join != "" || o.advertise != ""):
+		return errors.New("-peers is for servers that begin a cluster together, -join and -advertise " +
+			"for one that comes later")
 	case o.cluster == "":
 		return errors.New("-cluster needs a name, the same on all servers of the cluster")
 	}

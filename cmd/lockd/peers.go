@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ticketing/raft"
+	"ticketing/rpc"
 )
 
 // parsePeers reads 1=host:port,2=host:port. It looks no name up: a peer's may be unknown until
@@ -23,7 +24,7 @@ func parsePeers(s string) (map[raft.ServerID]string, error) {
 				errUsage, part)
 		}
 		id := raft.ServerID(n)
-		if err := checkAddr(addr); err != nil {
+		if err := rpc.CheckAddr(addr); err != nil {
 			return nil, fmt.Errorf("%w: -peers: %q: %w", errUsage, part, err)
 		}
 		if addrs[id] != "" {
@@ -36,24 +37,6 @@ func parsePeers(s string) (map[raft.ServerID]string, error) {
 		addrs[id], owners[addr] = addr, id
 	}
 	return addrs, nil
-}
-
-// checkAddr checks that others can be told to connect to an address.
-func checkAddr(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return err
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return fmt.Errorf("%q is no host that others can connect to", host)
-	}
-	if strings.ContainsAny(host, " \t/=") {
-		return fmt.Errorf("%q is not the name of a host", host)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("the port %q is not a number from 1 to 65535", port)
-	}
-	return nil
 }
 
 // advise says what a number of servers is worth, where that may not be what was meant.

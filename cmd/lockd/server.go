@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,10 +19,13 @@ func (o options) serverID() raft.ServerID { return raft.ServerID(o.id) }
 
 // runServer runs one server until the context ends.
 func runServer(ctx context.Context, o options, logger *slog.Logger) error {
-	log := logger.With("node", o.id)
 	addrs, own, err := o.place()
 	if err != nil {
 		return err
+	}
+	if m, err := readMembership(o.dir); err != nil || m != nil {
+		return cmp.Or(err, fmt.Errorf("%w: the server of %s has joined a cluster, whose log says who "+
+			"the members are; leave -peers out", errUsage, o.dir))
 	}
 	security, err := o.loadTLS()
 	if err != nil {
@@ -35,6 +39,14 @@ func runServer(ctx context.Context, o options, logger *slog.Logger) error {
 			return err
 		}
 	}
+	return o.serve(ctx, addrs, security, logger)
+}
+
+// serve listens and runs the server until the context ends or the server does.
+func (o options) serve(
+	ctx context.Context, addrs map[raft.ServerID]string, security *tls.Config, logger *slog.Logger,
+) error {
+	log := logger.With("node", o.id)
 	web, err := listenWeb(o.http, log)
 	if err != nil {
 		return err
@@ -42,7 +54,7 @@ func runServer(ctx context.Context, o options, logger *slog.Logger) error {
 	defer web.close()
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return fmt.Errorf("server %d cannot listen at %s, its address in -peers or -listen: %w; "+
+		return fmt.Errorf("server %d cannot listen at %s, its address in -peers, -advertise or -listen: %w; "+
 			"stop what is there, or choose another address", o.id, o.listen, err)
 	}
 	n, err := o.start(o.serverID(), addrs, o.dir, listener, security, logger)
@@ -50,7 +62,9 @@ func runServer(ctx context.Context, o options, logger *slog.Logger) error {
 		return err
 	}
 	log.Info("listening", "addr", listener.Addr().String(), "dir", o.dir, "tls", security != nil)
-	advise(log, len(addrs))
+	if o.member == nil {
+		advise(log, len(addrs))
+	}
 	web.serve(n)
 	return o.untilEnd(ctx, n, log)
 }
@@ -64,6 +78,12 @@ func (o options) untilEnd(ctx context.Context, n *rpc.Node, log *slog.Logger) er
 	case <-ctx.Done():
 	}
 	log.Info("stopping: a second signal ends it at once")
+	switch next, err := n.HandOver(context.Background()); {
+	case err != nil: // the others will find out
+		log.Warn("leadership was not handed over", "err", err)
+	case next != 0:
+		log.Info("handed over leadership", "peer", uint64(next))
+	}
 	if err := n.Stop(); err != nil {
 		return err
 	}
@@ -148,13 +168,17 @@ func (o options) start(
 	if own.floor > 0 {
 		log.Info("tokens are greater than a floor", "node", uint64(id), "floor", uint64(own.floor))
 	}
+	if s := durable.Snapshot; s != nil {
+		log.Info("starts from a snapshot", "node", uint64(id), "index", uint64(s.LastIncludedIndex),
+			"bytes", len(s.Data), "entries", len(durable.Entries))
+	}
 	if durable.Term == 0 {
 		log.Info("the log is empty: only a new server may start so", "node", uint64(id))
 	}
 	n, err := rpc.Start(rpc.Config{
 		ID: id, Addrs: addrs, Cluster: own.number(), TokenFloor: own.floor, TLS: security,
 		ElectionTimeout: o.election, HeartbeatTimeout: o.heartbeat, Log: log,
-		Trace: o.recorder,
+		SnapshotEvery: raft.Index(o.every), Trace: o.recorder,
 	}, store, durable, l)
 	if err != nil {
 		return nil, errors.Join(err, store.Close(), l.Close())

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -55,6 +56,8 @@ type Cluster struct {
 	links  *Links // nil if not proxied
 
 	mu        sync.Mutex
+	ids       []raft.ServerID            // of those that have not left
+	joined    map[raft.ServerID]bool     // those that came later
 	processes map[raft.ServerID]*process // the newest of each server
 }
 
@@ -113,7 +116,13 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func start(ctx context.Context, config Config) (*Cluster, error) {
-	c := &Cluster{config: config, addrs: config.Listen, processes: map[raft.ServerID]*process{}}
+	c := &Cluster{
+		config: config, addrs: maps.Clone(config.Listen), joined: map[raft.ServerID]bool{},
+		processes: map[raft.ServerID]*process{},
+	}
+	for i := range config.N {
+		c.ids = append(c.ids, raft.ServerID(i+1))
+	}
 	var err error
 	if c.addrs == nil {
 		if c.addrs, err = freeAddrs(config.N); err != nil {
@@ -160,13 +169,12 @@ func freeAddrs(n int) (map[raft.ServerID]string, error) {
 	return addrs, nil
 }
 
-// IDs returns the servers' numbers, from 1 up.
+// IDs returns the servers' numbers, from 1 up: those with which the cluster began, and have not left,
+// and those that have joined.
 func (c *Cluster) IDs() []raft.ServerID {
-	ids := make([]raft.ServerID, c.config.N)
-	for i := range ids {
-		ids[i] = raft.ServerID(i + 1)
-	}
-	return ids
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.ids)
 }
 
 // Addrs returns where the servers listen, in the order of their numbers. Clients go there, past
@@ -174,13 +182,17 @@ func (c *Cluster) IDs() []raft.ServerID {
 func (c *Cluster) Addrs() []string {
 	var addrs []string
 	for _, id := range c.IDs() {
-		addrs = append(addrs, c.addrs[id])
+		addrs = append(addrs, c.Addr(id))
 	}
 	return addrs
 }
 
 // Addr returns where a server listens.
-func (c *Cluster) Addr(id raft.ServerID) string { return c.addrs[id] }
+func (c *Cluster) Addr(id raft.ServerID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.addrs[id]
+}
 
 // Links returns the links between the servers. Only a proxied cluster has them.
 func (c *Cluster) Links() *Links { return c.links }
@@ -235,17 +247,11 @@ func (c *Cluster) launch(id raft.ServerID) error {
 	if err := os.MkdirAll(c.config.Dir, 0o700); err != nil {
 		return err
 	}
-	var peers []string
-	for _, other := range c.IDs() {
-		addr := c.addrs[other]
-		if c.links != nil && other != id {
-			addr = c.links.proxy(Name(id), Name(other))
-		}
-		peers = append(peers, fmt.Sprintf("%d=%s", other, addr))
-	}
-	words := slices.Concat(c.config.Wrap(id), []string{c.config.Binary}, c.config.Lead, []string{
-		"-id", fmt.Sprint(id), "-peers", strings.Join(peers, ","), "-dir", c.Dir(id),
-		"-listen", c.addrs[id], "-cluster", "harness",
+	c.mu.Lock()
+	binary := c.config.Binary
+	c.mu.Unlock()
+	words := slices.Concat(c.config.Wrap(id), []string{binary}, c.config.Lead, c.others(id), []string{
+		"-id", fmt.Sprint(id), "-dir", c.Dir(id), "-listen", c.Addr(id), "-cluster", "harness",
 		"-election", c.config.Election.String(), "-heartbeat", c.config.Heartbeat.String(),
 	}, c.config.Args(id))
 	p, err := startProcess(words, c.logFile(id))
@@ -256,6 +262,31 @@ func (c *Cluster) launch(id raft.ServerID) error {
 	defer c.mu.Unlock()
 	c.processes[id] = p
 	return nil
+}
+
+// others are the arguments that tell a server of the others: all with which the cluster began, or,
+// for one that joins, whom to ask.
+func (c *Cluster) others(id raft.ServerID) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []string
+	if c.joined[id] {
+		for _, other := range c.ids {
+			if other != id {
+				list = append(list, c.addrs[other])
+			}
+		}
+		return []string{"-join", strings.Join(list, ",")}
+	}
+	for i := range c.config.N {
+		other := raft.ServerID(i + 1)
+		addr := c.addrs[other]
+		if c.links != nil && other != id {
+			addr = c.links.proxy(Name(id), Name(other))
+		}
+		list = append(list, fmt.Sprintf("%d=%s", other, addr))
+	}
+	return []string{"-peers", strings.Join(list, ",")}
 }
 
 // ready waits until a server listens.
@@ -275,7 +306,7 @@ func (c *Cluster) ready(ctx context.Context, id raft.ServerID) error {
 		case <-look.C:
 		case <-p.done:
 			if log = c.Log(id)[p.from:]; strings.Contains(log, "address already in use") {
-				return fmt.Errorf("server %d at %s: %w", id, c.addrs[id], errPortTaken)
+				return fmt.Errorf("server %d at %s: %w", id, c.Addr(id), errPortTaken)
 			}
 			return c.failure(id, ErrUnexpectedEnd)
 		case <-ctx.Done():
