@@ -26,6 +26,8 @@ func (c *command) advised(err error) error {
 		{rpc.ErrNumberReused, "another program uses this one's session: run lockctl again"},
 		{rpc.ErrNumberClosed, "another program uses this one's session: run lockctl again"},
 		{rpc.ErrNumberTooFar, "another program uses this one's session: run lockctl again"},
+		{rpc.ErrChanging, "try again later, lockctl member list shows how far each server is"},
+		{rpc.ErrTransfer, "lockctl status tells how the servers are"},
 		{rpc.ErrNoLeader, "lockctl status tells which servers answer"},
 	} {
 		if errors.Is(err, a.is) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ticketing/raft"
 	"ticketing/rpc"
 )
 
@@ -26,6 +27,9 @@ const usage = `lockctl takes and gives back locks of a lock service.
   lockctl get KEY                         who holds it
   lockctl list                            all locks that are held
   lockctl status                          how each server is
+  lockctl member list | add | promote | remove   which servers there are
+  lockctl transfer [-to ID]               let another server lead
+  lockctl snapshot                        shorten each server's log now
 
 Flags stand before or behind the KEY.
   -lease D             lock, acquire, extend: the lock ends after this (10s)
@@ -58,10 +62,14 @@ type command struct {
 	addrs, at, owner          string
 	certFile, keyFile, caFile string // for TLS
 	lease, wait, timeout      time.Duration
-	token                     uint64
+	token, to                 uint64
 	conflict                  int
 	try, keep, force          bool
 	local, json               bool
+
+	verb    string // member's, and what it is about
+	id      raft.ServerID
+	address string
 
 	stdin, stdout, stderr *os.File
 }
@@ -127,10 +135,29 @@ server tells what it has itself, which may be stale.`,
 nobody knew better when it was asked. With -local a server tells what it has
 itself, which may be stale.`,
 	}, {
+		name: "transfer", form: "[-to ID]", run: (*command).transfer,
+		flags: func(c *command, f *flag.FlagSet) {
+			f.Uint64Var(&c.to, "to", 0, "the `ID` of the server that is to lead; any if it is left out")
+		},
+		about: `transfer makes the leader hand its place to another server, and prints who leads
+then. Waiting clients go there by themselves, and locks stay held. If the other
+server does not take over within an election timeout the leader goes on; then
+it exits with 1. A lockd that is stopped by a signal does this by itself.`,
+	}, {
 		name: "status", run: (*command).status,
 		about: `status asks each server how it is, and what is left of each lease by its own
 count. It exits with 1 if one does not answer, or if two that have applied the
 same log have different tables, which must never be.`,
+	}, {
+		name: "member", form: "list | add ID ADDRESS | promote ID | remove ID [FLAGS]",
+		run: (*command).member, about: memberAbout,
+	}, {
+		name: "snapshot", run: (*command).snapshot,
+		about: `snapshot makes each server take a snapshot of its table, or only the one at
+-at. It waits until they are on the disks, and tells up to which entries they
+go. The logs begin behind them then. Servers do so by themselves, see lockd
+-snapshot-every; this is for before an upgrade, or when a disk fills up. It
+exits with 1 if a server does not answer or is not done within -timeout.`,
 	}}
 }
 
@@ -214,6 +241,12 @@ func (c *command) parseRest(sub subcommand, f *flag.FlagSet, args []string) erro
 		if args = f.Args(); len(args) > 0 {
 			words, args = append(words, args[0]), args[1:]
 		}
+	}
+	if sub.name == "member" {
+		if err := c.parseMember(words); err != nil {
+			return err
+		}
+		return c.check(sub, false)
 	}
 	keys := 0
 	if strings.HasPrefix(sub.form, "KEY") {

@@ -29,18 +29,24 @@ func TestMain(m *testing.M) {
 // nowhere is a disk for a test that restarts nothing.
 type nowhere struct{}
 
-func (nowhere) Save(raft.Write) error { return nil }
-func (nowhere) Close() error          { return nil }
+func (nowhere) Save(raft.Write) error             { return nil }
+func (nowhere) SaveSnapshot(*raft.Snapshot) error { return nil }
+func (nowhere) Close() error                      { return nil }
 
-// service starts servers and points lockctl at them. It returns their addresses.
-func service(t *testing.T, servers int, change ...func(*rpc.Config)) []string {
-	t.Helper()
-	config := rpc.Config{
-		Addrs: map[raft.ServerID]string{}, Cluster: 1,
+func testConfig() rpc.Config {
+	return rpc.Config{
+		Cluster:         1,
 		ElectionTimeout: 200 * time.Millisecond, HeartbeatTimeout: 20 * time.Millisecond,
 		LeastLease: 400 * time.Millisecond,
 		Log:        slog.New(slog.DiscardHandler),
 	}
+}
+
+// service starts servers and points lockctl at them. It returns their addresses.
+func service(t *testing.T, servers int, change ...func(*rpc.Config)) []string {
+	t.Helper()
+	config := testConfig()
+	config.Addrs = map[raft.ServerID]string{}
 	for _, c := range change {
 		c(&config)
 	}

@@ -212,7 +212,7 @@ func TestWrongUsage(t *testing.T) {
 func TestHelpFitsAScreen(t *testing.T) {
 	for _, line := range []string{
 		"-h", "--help", "help", "lock -h", "acquire -h", "release door -h", "extend -h", "get -h", "list -h",
-		"status -h",
+		"status -h", "snapshot -h",
 	} {
 		code, stdout, stderr := lockctl(t, line)
 		if code != 0 || stderr != "" {

@@ -23,7 +23,8 @@ type health struct {
 	Addr    string      `json:"addr"`
 	Error   string      `json:"error,omitempty"`
 	ID      uint64      `json:"id,omitempty"`
-	Role    string      `json:"role,omitempty"`
+	Role    string      `json:"role,omitempty"` // raft's, or learner, or removed
+	Removed raft.Index  `json:"removed_at,omitempty"`
 	Term    raft.Term   `json:"term"`
 	Leader  string      `json:"leader,omitempty"`
 	Commit  raft.Index  `json:"commit"`
@@ -34,6 +35,16 @@ type health struct {
 	Hash    string      `json:"hash,omitempty"`
 	Leases  []remaining `json:"leases"`
 	More    bool        `json:"more_leases,omitempty"` // than are listed
+
+	First    raft.Index `json:"first"` // entry that is still in the log
+	Snapshot *taken     `json:"snapshot,omitempty"`
+}
+
+// taken is a server's last snapshot.
+type taken struct {
+	Index raft.Index `json:"index"`
+	Bytes int        `json:"bytes"`
+	AgeMS int64      `json:"age_ms"` // no more than the server's own
 }
 
 // remaining is what is left of a lease by one server's own count.
@@ -79,15 +90,28 @@ func healthOf(addr string, s rpc.StatusReply, err error) health {
 		return health{Addr: addr, Error: err.Error(), Leases: []remaining{}}
 	}
 	h := health{
-		Addr: addr, ID: uint64(s.ID), Role: s.Role, Term: s.Term, Leader: s.Leader,
+		Addr: addr, ID: uint64(s.ID), Role: roleOf(s), Removed: s.Removed, Term: s.Term, Leader: s.Leader,
 		Commit: s.Commit, Applied: s.Applied, Last: s.Last,
 		Held: s.Held, Tokens: s.Tokens, Hash: fmt.Sprintf("%016x", s.Hash),
-		Leases: []remaining{}, More: s.MoreLeases,
+		Leases: []remaining{}, More: s.MoreLeases, First: s.First,
+	}
+	if s.Snapshot.Index > 0 {
+		h.Snapshot = &taken{s.Snapshot.Index, s.Snapshot.Bytes, s.Snapshot.AgeMS}
 	}
 	for _, l := range s.Leases {
 		h.Leases = append(h.Leases, remaining{l.Key, l.Token, l.Left})
 	}
 	return h
+}
+
+func roleOf(s rpc.StatusReply) string {
+	switch {
+	case s.Removed != 0:
+		return "removed"
+	case s.Learner:
+		return "learner"
+	}
+	return s.Role
 }
 
 // differ returns an index up to which two servers have applied and have different tables, or 0.
@@ -129,8 +153,37 @@ func (all cluster) write(w io.Writer) error {
 		if s.Error != "" {
 			fmt.Fprintf(w, "\n%s\n", s.Error)
 		}
+		if s.Removed != 0 {
+			fmt.Fprintf(w, "\nServer %d was removed from the cluster at index %d; stop it.\n", s.ID,
+				s.Removed)
+		}
+	}
+	if err := all.writeSnapshots(w); err != nil {
+		return err
 	}
 	return all.writeLeases(w)
+}
+
+// writeSnapshots writes what each server has of snapshots, unless none has one.
+func (all cluster) writeSnapshots(w io.Writer) error {
+	if !slices.ContainsFunc(all.Servers, func(s health) bool { return s.Snapshot != nil }) {
+		return nil
+	}
+	fmt.Fprintln(w, "\nThe last snapshot of each server, and where its log begins:")
+	t := newTable(w)
+	t.row("SERVER", "UP TO", "BYTES", "AGE", "LOG FROM")
+	for _, s := range all.Servers {
+		switch {
+		case s.Error != "":
+			t.row(s.Addr, "-", "-", "-", "-")
+		case s.Snapshot == nil:
+			t.row(s.Addr, "none", "-", "-", s.First)
+		default:
+			age := time.Duration(s.Snapshot.AgeMS) * time.Millisecond
+			t.row(s.Addr, s.Snapshot.Index, s.Snapshot.Bytes, age.Round(time.Second), s.First)
+		}
+	}
+	return t.Flush()
 }
 
 // tenure is what a row of remaining times is about.
