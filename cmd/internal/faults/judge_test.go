@@ -19,7 +19,7 @@ import (
 func (s *stage) converge() {
 	s.t.Helper()
 	eventually(s.t, "all servers have the same table, and nothing is on its way", func() bool {
-		first := s.status(1)
+		first := s.status(s.IDs()[0])
 		for _, id := range s.IDs() {
 			now := s.status(id)
 			if now.ID != id || now.Term != first.Term || now.Hash != first.Hash ||
@@ -49,10 +49,11 @@ func (s *stage) judge() tally {
 	if err := history.CheckTokens(all); err != nil {
 		s.t.Error(err)
 	}
-	log := s.readLog(1)
-	for _, id := range s.others(1) {
+	first := s.IDs()[0]
+	log := s.readLog(first)
+	for _, id := range s.others(first) {
 		if diff := cmp.Diff(log, s.readLog(id)); diff != "" {
-			s.t.Fatalf("the logs of servers 1 and %d differ:\n%s", id, diff)
+			s.t.Fatalf("the logs of servers %d and %d differ:\n%s", first, id, diff)
 		}
 	}
 	n := s.judgeLog(all, s.replay(log))
