@@ -1,12 +1,12 @@
 package docs_test
 
 import (
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ticketing/internal/planted"
 )
 
 // runner is a program that runs a scenario file and prints which invariant broke, where and how.
@@ -35,48 +35,15 @@ func main() {
 }
 `
 
-// A mistake is a piece of fsm's source and what is to stand in its place.
-type mistake struct{ file, old, new string }
-
-// planted runs a scenario over fsm with mistakes planted, and returns the lines of runner.
-func planted(t *testing.T, scenario string, mistakes ...mistake) []string {
+// inFSM runs a scenario over package fsm with mistakes planted, and returns the lines of runner.
+func inFSM(t *testing.T, scenario string, mistakes ...planted.Mistake) []string {
 	t.Helper()
-	dir := t.TempDir()
-	replace := map[string]string{}
-	for _, m := range mistakes {
-		path, err := filepath.Abs(filepath.Join("..", "fsm", m.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		mutant, ok := replace[path]
-		source := path
-		if ok {
-			source = mutant
-		}
-		text, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(text), m.old); n != 1 {
-			t.Fatalf("fsm/%s has this %d times: %s", m.file, n, m.old)
-		}
-		replace[path] = filepath.Join(dir, m.file)
-		writeFile(t, replace[path], strings.Replace(string(text), m.old, m.new, 1))
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, "overlay.json"), string(overlay))
-	writeFile(t, filepath.Join(dir, "main.go"), runner)
-	cmd := exec.Command("go", "run", "-overlay", filepath.Join(dir, "overlay.json"),
-		filepath.Join(dir, "main.go"), scenario)
-	cmd.Dir = ".."
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Split(planted.Run(t, runner, []string{scenario}, mistakes...), "\n")
+}
+
+// mistake is one in a file of package fsm.
+func mistake(file, is, instead string) planted.Mistake {
+	return planted.Mistake{File: "fsm/" + file, Is: is, Instead: instead}
 }
 
 func writeFile(t *testing.T, name, text string) {
@@ -105,12 +72,12 @@ func TestAClockInApplyIsCaughtWithinOneCommand(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one-grant.txt")
 	writeFile(t, file, oneGrant)
-	if got := planted(t, file); len(got) != 1 || got[0] != "held true" {
+	if got := inFSM(t, file); len(got) != 1 || got[0] != "held true" {
 		t.Errorf("without any mistake: %q", got)
 	}
-	got := planted(t, file,
-		mistake{"table.go", "LeaseMS: e.LeaseMS, Owner", "LeaseMS: uint32(time.Now().UnixNano()), Owner"},
-		mistake{"table.go", "import (\n", "import (\n\t\"time\"\n"})
+	got := inFSM(t, file,
+		mistake("table.go", "LeaseMS: e.LeaseMS, Owner", "LeaseMS: uint32(time.Now().UnixNano()), Owner"),
+		mistake("table.go", "import (\n", "import (\n\t\"time\"\n"))
 	if !strings.HasPrefix(got[0], "state-machine-safety on S") ||
 		!strings.Contains(got[0], "after entry 3 its table has hash") {
 		t.Errorf("with a clock in Apply: %q", got)
@@ -121,8 +88,8 @@ func TestAClockInApplyIsCaughtWithinOneCommand(t *testing.T) {
 // was not measured is the one that breaks (hazard 25, etcd#14758).
 func TestWithoutL6AnExpireIsNotEarned(t *testing.T) {
 	t.Parallel()
-	got := planted(t, "extend-race", mistake{"leader.go",
-		"\tif r.leader.extending[tenureOf{o.key, o.token}] > 0 {\n\t\treturn\n\t}\n", ""})
+	got := inFSM(t, "extend-race", mistake("leader.go",
+		"\tif r.leader.extending[tenureOf{o.key, o.token}] > 0 {\n\t\treturn\n\t}\n", ""))
 	if !strings.HasPrefix(got[0], "expire-earned on S1") || !strings.Contains(got[0], "behind the Extend") {
 		t.Errorf("without L6: %q", got)
 	}
@@ -132,8 +99,8 @@ func TestWithoutL6AnExpireIsNotEarned(t *testing.T) {
 // half of it (hazard 25, hazelcast#5853).
 func TestACountdownThatMissesAnExtendIsNotEarned(t *testing.T) {
 	t.Parallel()
-	got := planted(t, "extend", mistake{"replica.go",
-		"case result.Kind == Granted || result.Kind == Extended:", "case result.Kind == Granted:"})
+	got := inFSM(t, "extend", mistake("replica.go",
+		"case result.Kind == Granted || result.Kind == Extended:", "case result.Kind == Granted:"))
 	if !strings.HasPrefix(got[0], "expire-earned on S1") {
 		t.Errorf("with a countdown that misses an Extend: %q", got)
 	}

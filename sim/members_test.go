@@ -3,10 +3,10 @@ package sim
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"ticketing/internal/planted"
 	"ticketing/raft"
 )
 
@@ -110,7 +110,7 @@ func TestTheSearchFindsServersThatAreChangedLightly(t *testing.T) {
 			"		if e := c.log.slice(i, i)[0]; e.Members != nil && i <= c.commitIndex {", "members-logged",
 		},
 	} {
-		found := planted(t, filepath.Join("..", "raft", c.file), c.is, c.instead)
+		found := plantedInRaft(t, c.file, c.is, c.instead)
 		t.Logf("%s: %s", name, found)
 		if found == "nothing" || !strings.HasPrefix(found, c.finds) {
 			t.Errorf("%s: the search finds %s", name, found)
@@ -144,7 +144,7 @@ func TestScenariosFindServersThatAreChangedLightly(t *testing.T) {
 			"checkquorum.go", "return c.config.CheckQuorum && !body.Transfer", "return body.Transfer && false", "member-removed-server", "expected count leaders",
 		},
 	} {
-		found := plantedIn(t, strings.Replace(plays, "NAME", c.scenario, 1), filepath.Join("..", "raft", c.file), c.is, c.instead)
+		found := planted.Run(t, strings.Replace(plays, "NAME", c.scenario, 1), nil, inRaft(c.file, c.is, c.instead))
 		t.Logf("%s: %s", name, found)
 		if !strings.Contains(found, c.finds) {
 			t.Errorf("%s: %s says %s", name, c.scenario, found)
@@ -195,7 +195,7 @@ func main() {
 }
 `, strings.NewReplacer("nodes 4\n", "nodes 4\nwithout noop-wait\n",
 		"expect count members.refused = 1\nexpect S2 members=S1,S2,S3,S4+S5\n", "").Replace(s.Text))
-	found := plantedIn(t, program, filepath.Join("..", "raft", "membership.go"), "if !c.ownTermCommitted() {", "if false {")
+	found := planted.Run(t, program, nil, inRaft("membership.go", "if !c.ownTermCommitted() {", "if false {"))
 	t.Log(found)
 	if !strings.Contains(found, "majorities-overlap") {
 		t.Errorf("it ends with %s", found)

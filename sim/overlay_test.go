@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"ticketing/internal/planted"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -91,33 +89,5 @@ func TestATableWithoutTheComparisonEndsAsARunWithoutTheRuleDoes(t *testing.T) {
 func judged(t *testing.T) string {
 	t.Helper()
 	const guard = "\t\texisted = existed && tenure.Token == e.Token\n"
-	table, err := filepath.Abs(filepath.Join("..", "fsm", "table.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), guard); n != 1 {
-		t.Fatalf("%s has the comparison %d times", table, n)
-	}
-	dir := t.TempDir()
-	mutant, overlay, program := filepath.Join(dir, "table.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "main.go")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {table: mutant}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		mutant: strings.Replace(string(source), guard, "", 1), overlay: string(replace), program: judges,
-	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := exec.Command("go", "run", "-overlay", overlay, program).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return string(out)
+	return planted.Run(t, judges, nil, planted.Mistake{File: "fsm/table.go", Is: guard})
 }

@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"ticketing/internal/planted"
 )
 
 // A scenario that holds by the luck of its seed shows nothing.
@@ -80,7 +78,7 @@ func TestTheSearchFindsReadsThatAreAnsweredTooEarly(t *testing.T) {
 			"c.role != Leader || !c.ownTermCommitted()", "c.role != Leader",
 		},
 	} {
-		found := planted(t, filepath.Join("..", "raft", "readindex.go"), c[0], c[1])
+		found := plantedInRaft(t, "readindex.go", c[0], c[1])
 		t.Logf("%s: %s", name, found)
 		if !strings.HasPrefix(found, "reads-linearizable ") {
 			t.Errorf("%s: the search finds %s", name, found)
@@ -88,43 +86,13 @@ func TestTheSearchFindsReadsThatAreAnsweredTooEarly(t *testing.T) {
 	}
 }
 
-// planted runs the search over product code in which one piece of a file stands otherwise.
-func planted(t *testing.T, file, is, instead string) string {
+// plantedInRaft runs the search over package raft in which one piece of a file stands otherwise.
+func plantedInRaft(t *testing.T, file, is, instead string) string {
 	t.Helper()
-	return plantedIn(t, searches, file, is, instead)
+	return planted.Run(t, searches, nil, inRaft(file, is, instead))
 }
 
-// plantedIn runs a program over it.
-func plantedIn(t *testing.T, program, file, is, instead string) string {
-	t.Helper()
-	file, err := filepath.Abs(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), is); n != 1 {
-		t.Fatalf("%s has %q %d times", file, is, n)
-	}
-	dir := t.TempDir()
-	mutant, overlay := filepath.Join(dir, "x.go"), filepath.Join(dir, "overlay.json")
-	main := filepath.Join(dir, "main.go")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutant}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		mutant: strings.Replace(string(source), is, instead, 1), overlay: string(replace), main: program,
-	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := exec.Command("go", "run", "-overlay", overlay, main).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return strings.TrimSpace(string(out))
+// inRaft is a mistake in a file of package raft.
+func inRaft(file, is, instead string) planted.Mistake {
+	return planted.Mistake{File: "raft/" + file, Is: is, Instead: instead}
 }

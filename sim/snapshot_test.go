@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -333,7 +332,7 @@ func TestTheSearchFindsSnapshotsThatAreTakenLightly(t *testing.T) {
 			"	if installed {\n		c.hold(reply)", "	if false {\n		c.hold(reply)", "persist-before-send",
 		},
 	} {
-		found := planted(t, filepath.Join("..", "raft", "snapshot.go"), c.is, c.instead)
+		found := plantedInRaft(t, "snapshot.go", c.is, c.instead)
 		t.Logf("%s: %s", name, found)
 		if !strings.HasPrefix(found, c.finds+" ") {
 			t.Errorf("%s: the search finds %s", name, found)
