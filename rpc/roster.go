@@ -84,24 +84,22 @@ func (c *Client) keep(l *link) {
 		c.asked = time.Now()
 	}
 	c.mu.Unlock()
+	c.release(l)
 	if !due {
-		c.release(l)
 		return
 	}
+	// It asks over the same connection, beside whatever is asked next, since another one would stay.
 	c.active.Go(func() { // the method that has made the call is active, too
 		ctx, cancel := context.WithTimeout(c.ctx, replyTimeout)
 		defer cancel()
-		var y MembersReply
-		call := l.Go("Lock.Members", &MembersArgs{Local: true}, &y, make(chan *rpc.Call, 1))
+		y := new(MembersReply)
+		call := l.Go("Lock.Members", &MembersArgs{Local: true}, y, make(chan *rpc.Call, 1))
 		select {
 		case <-call.Done:
 			if call.Error == nil { // an older server does not know the question
-				c.enroll(y)
+				c.enroll(*y)
 			}
-			c.release(l) // whoever uses it next finds out whether it is broken
-		case <-ctx.Done():
-			l.Close()
-			<-call.Done // nothing writes into the reply from here on
+		case <-ctx.Done(): // a late answer is read by nobody
 		}
 	})
 }
