@@ -74,10 +74,14 @@ const (
 	countSnapshotsSent
 	countSnapshotsResent
 	countMembersChanged
+	countMembersAdded
+	countMembersPromoted
+	countMembersRemoved
 	countMembersRefused
 	countMembersUnknown
 	countMembersTakenBack
 	countMembersLeft
+	countRunsWithBoth
 	countHeartbeats
 	countViolations
 	countMessages // of all; behind it one for each messageKind
@@ -114,9 +118,10 @@ func counterNames() [countEnd]string {
 		countSnapshotsLost: "snapshots.lost", countSnapshotsUnnamed: "snapshots.unnamed",
 		countSnapshotsSent: "snapshots.sent", countSnapshotsResent: "snapshots.resent",
 		countMembersChanged: "members.changed", countMembersRefused: "members.refused",
+		countMembersAdded: "members.added", countMembersPromoted: "members.promoted", countMembersRemoved: "members.removed",
 		countMembersUnknown: "members.unknown", countMembersTakenBack: "members.taken-back",
-		countMembersLeft: "members.left",
-		countHeartbeats:  "messages.append.empty",
+		countMembersLeft: "members.left", countRunsWithBoth: "runs.both",
+		countHeartbeats: "messages.append.empty",
 	}
 	for k := messageVote; k <= messageWrite; k++ {
 		names[countMessages+counter(k)] = "messages." + k.String()
@@ -175,11 +180,40 @@ func (w *World) countProposed(p *fsm.Proposed) {
 	}
 }
 
+// countMembers counts what a committed change made of the servers.
+func (w *World) countMembers(before, after raft.Configuration) {
+	w.counters[countMembersChanged]++
+	voters := func(c raft.Configuration) (n int) {
+		for _, m := range c {
+			if m.Voter {
+				n++
+			}
+		}
+		return n
+	}
+	switch {
+	case len(after) > len(before):
+		w.counters[countMembersAdded]++
+	case len(after) < len(before):
+		w.counters[countMembersRemoved]++
+	case voters(after) > voters(before):
+		w.counters[countMembersPromoted]++
+	}
+}
+
+// countBoth counts a run, at its end, in which servers took snapshots by themselves while others came
+// and went.
+func (w *World) countBoth() {
+	if w.config.snapshotEvery > 0 && w.counters[countSnapshots] > 0 && w.counters[countMembersChanged] > 0 {
+		w.counters[countRunsWithBoth]++
+	}
+}
+
 // countApplied counts an entry once, when the first node applies it.
 func (w *World) countApplied(a *fsm.Applied) {
 	w.counters[countCommits]++
 	if a.Members != nil {
-		w.counters[countMembersChanged]++
+		w.countMembers(at(w.ledger.sets, a.Index-1).members, a.Members)
 	}
 	if a.Result.Again {
 		w.counters[countRepeated]++

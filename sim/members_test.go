@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,26 +33,6 @@ func TestScenariosAboutMembersHoldOnManySeeds(t *testing.T) {
 	}
 }
 
-// What the random search does with servers that come and go, it does.
-func TestTheSearchChangesTheServersInEveryWay(t *testing.T) {
-	f, err := Search{From: 1, To: 1500, Faults: "harsh"}.Explore(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.Failed != nil {
-		t.Errorf("seed %d: %v, %v", f.Failed.Seed, f.Failed.Failure, f.Failed.Unexpected())
-	}
-	for name, least := range map[string]int64{
-		"members.changed": 1000, "members.refused": 1000, "members.unknown": 20, "members.taken-back": 20, "members.left": 50,
-	} {
-		got := f.Count(name)
-		t.Logf("%s: %d", name, got)
-		if got < least {
-			t.Errorf("%s: %d, want at least %d", name, got, least)
-		}
-	}
-}
-
 // In a share of the runs servers come and go; the others are as they were without.
 func TestTheSearchDrawsWhoComesAndGoes(t *testing.T) {
 	const runs = 400
@@ -75,7 +54,7 @@ func TestTheSearchDrawsWhoComesAndGoes(t *testing.T) {
 		}
 		changing += count01(changes > 0)
 	}
-	if changing < runs/4 || changing > runs/2 {
+	if changing < runs/2 || changing > 3*runs/4 {
 		t.Errorf("servers come and go in %d of %d runs", changing, runs)
 	}
 }

@@ -86,6 +86,7 @@ func Run(s *Scenario, o Options) (*Result, error) {
 	if errors.Is(r.Failure, errHalted) {
 		r.Failure = nil
 	}
+	w.countBoth()
 	r.Violations, r.End, r.Steps, r.counters = w.broken, w.now, w.steps, w.counters
 	return r, nil
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -103,26 +102,6 @@ func newAway(t *testing.T, seed uint64, config string) *World {
 	return w
 }
 
-// What the random search does with snapshots, it does.
-func TestTheSearchInterruptsSnapshotsInEveryWay(t *testing.T) {
-	f, err := Search{From: 1, To: 1500, Faults: "harsh"}.Explore(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.Failed != nil {
-		t.Errorf("seed %d: %v, %v", f.Failed.Seed, f.Failed.Failure, f.Failed.Unexpected())
-	}
-	for name, least := range map[string]int64{
-		"snapshots": 5000, "snapshots.sent": 500, "snapshots.installed": 500, "snapshots.restored": 500,
-		"snapshots.resent": 50, "snapshots.suffix": 3, "snapshots.conflict": 5, "snapshots.refused": 100,
-		"snapshots.lost": 500, "snapshots.unnamed": 5,
-	} {
-		if got := f.Count(name); got < least {
-			t.Errorf("%s: %d, want at least %d", name, got, least)
-		}
-	}
-}
-
 // A share of the runs has servers that take snapshots by themselves, of each kind.
 func TestTheSearchDrawsWhenServersTakeSnapshots(t *testing.T) {
 	var by, kept, cut, commanded int
@@ -144,7 +123,7 @@ func TestTheSearchDrawsWhenServersTakeSnapshots(t *testing.T) {
 		}
 		commanded += count01(told)
 	}
-	if by < runs/4 || by > runs/2 || kept < runs/8 || cut < runs/8 || commanded < runs/3 || commanded > 2*runs/3 {
+	if by < runs/2 || by > 3*runs/4 || kept < runs/8 || cut < runs/8 || commanded < runs/3 || commanded > 2*runs/3 {
 		t.Errorf("of %d runs %d take snapshots by themselves, %d keep entries, %d send parts, in %d a line asks for some",
 			runs, by, kept, cut, commanded)
 	}
@@ -312,10 +291,10 @@ func TestAServerThatStartsFromASnapshotHasTheHistoryOfTheOthers(t *testing.T) {
 func TestTheSearchFindsSnapshotsThatAreTakenLightly(t *testing.T) {
 	for name, c := range map[string]struct{ is, instead, finds string }{
 		"a log that conflicts is kept": {
-			"if !c.log.matches(index, s.LastIncludedTerm) {", "if c.log.lastIndex() < index {", "state-machine-safety",
+			"if !c.log.matches(index, s.LastIncludedTerm) {", "if c.log.lastIndex() < index {", "log-matching",
 		},
 		"a log that matches is dropped": {
-			"if !c.log.matches(index, s.LastIncludedTerm) {", "if true {", "state-machine-safety",
+			"if !c.log.matches(index, s.LastIncludedTerm) {", "if true {", "log-matching",
 		},
 		"the log begins behind what is not durable": {
 			"	c.snapshots.saving, c.snapshots.asked = &Snapshot{index, term, c.membersAt(index), data}, false\n",
