@@ -819,6 +819,7 @@ func TestAnEntryBeyondTheLogsEndIsNoticed(t *testing.T) {
 
 // Half an hour of everything: all invariants are asked, and none has anything to say.
 func TestInALongRunAllInvariantsAreAskedAndHold(t *testing.T) {
+	t.Parallel()
 	clients := []Actor{"A", "B", "C", "D"}
 	w := newWorld(1, defaultConfig(), clients)
 	for i := range w.links {

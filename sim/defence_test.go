@@ -192,7 +192,7 @@ func TestASecondElectionAndARestartBreakWhatTheTableCallsSafe(t *testing.T) {
 // apart by all that is in them. The verdicts are the same.
 func TestTheShortCutsChangeNoVerdict(t *testing.T) {
 	within := scope{acquires: 2, lapses: 1, wide: true}
-	if os.Getenv("TICKETING_LONG") != "" {
+	if long() {
 		within.elections = 1
 	}
 	for _, off := range [][]string{

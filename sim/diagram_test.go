@@ -40,6 +40,7 @@ func drawable(t *testing.T) map[string]*trace.Trace {
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func TestPicturesAndTranscriptsKeepToTheirStyle(t *testing.T) {
+	t.Parallel()
 	for name, trace := range drawable(t) {
 		for _, o := range []Style{
 			{}, {ASCII: true}, {Color: true}, {Color: true, ASCII: true}, {Width: 80}, {Width: 60},
@@ -77,6 +78,7 @@ func checkStyle(t *testing.T, name string, lines []string, o Style) {
 }
 
 func TestColourChangesNothingButColour(t *testing.T) {
+	t.Parallel()
 	for name, trace := range drawable(t) {
 		plain := strings.Join(Diagram(trace, Style{}), "\n") + Transcript(trace, Style{})
 		painted := strings.Join(Diagram(trace, Style{Color: true}), "\n") + Transcript(trace, Style{Color: true})

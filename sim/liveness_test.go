@@ -176,6 +176,7 @@ func standstill(t *testing.T, seed uint64, config string) (timeouts float64, cut
 }
 
 func TestWhileAMajorityIsConnectedThereIsProgressUnderAnyPartialPartition(t *testing.T) {
+	t.Parallel()
 	const seeds = 300
 	var most float64
 	cuts := 0
@@ -195,6 +196,7 @@ func TestWhileAMajorityIsConnectedThereIsProgressUnderAnyPartialPartition(t *tes
 // A leader that hears nobody does not make room by itself, and a server that hears nobody deposes
 // whoever leads.
 func TestWithoutPreVoteOrCheckQuorumAPartialPartitionStopsProgress(t *testing.T) {
+	t.Parallel()
 	for _, config := range []string{"checkquorum=off", "prevote=off"} {
 		stuck := 0
 		for seed := uint64(1); seed <= 300; seed++ {

@@ -67,7 +67,8 @@ func TestTheSearchDrawsWhoComesAndGoes(t *testing.T) {
 //spec:test Members.OwnTerm
 //spec:test Members.Quorum
 func TestTheSearchFindsServersThatAreChangedLightly(t *testing.T) {
-	for name, c := range map[string]struct{ file, is, instead, finds string }{
+	t.Parallel()
+	cases := map[string]struct{ file, is, instead, finds string }{
 		"a second change before the first is committed": {
 			"membership.go", "last > c.commitIndex {", "last > c.commitIndex && false {", "one-change",
 		},
@@ -88,7 +89,8 @@ func TestTheSearchFindsServersThatAreChangedLightly(t *testing.T) {
 			"membership.go", "		if e := c.log.slice(i, i)[0]; e.Members != nil {",
 			"		if e := c.log.slice(i, i)[0]; e.Members != nil && i <= c.commitIndex {", "members-logged",
 		},
-	} {
+	}
+	for name, c := range some(t, cases, "a change that was replaced still counts", "learners are counted") {
 		found := plantedInRaft(t, c.file, c.is, c.instead)
 		t.Logf("%s: %s", name, found)
 		if found == "nothing" || !strings.HasPrefix(found, c.finds) {
@@ -102,7 +104,8 @@ func TestTheSearchFindsServersThatAreChangedLightly(t *testing.T) {
 //spec:test Members.CaughtUp
 //spec:test Members.Leave
 func TestScenariosFindServersThatAreChangedLightly(t *testing.T) {
-	for name, c := range map[string]struct{ file, is, instead, scenario, finds string }{
+	t.Parallel()
+	cases := map[string]struct{ file, is, instead, scenario, finds string }{
 		"before the learner has caught up": {
 			"membership.go", "m != nil && m.Voter && !c.caughtUp(p)", "m != nil && m.Voter && false", "member-too-early", "expected count members.refused",
 		},
@@ -122,7 +125,8 @@ func TestScenariosFindServersThatAreChangedLightly(t *testing.T) {
 		"those who hear a leader listen to others": {
 			"checkquorum.go", "return c.config.CheckQuorum && !body.Transfer", "return body.Transfer && false", "member-removed-server", "expected count leaders",
 		},
-	} {
+	}
+	for name, c := range some(t, cases, "before the learner has caught up", "a leader stays though it is removed") {
 		found := planted.Run(t, strings.Replace(plays, "NAME", c.scenario, 1), nil, inRaft(c.file, c.is, c.instead))
 		t.Logf("%s: %s", name, found)
 		if !strings.Contains(found, c.finds) {
@@ -152,6 +156,7 @@ func main() {
 
 // The bug of 2015, with nobody who refuses: both changes are made, and there are two majorities.
 func TestWithoutAnEntryOfItsOwnALeaderChangesServersThatAreChangedElsewhere(t *testing.T) {
+	t.Parallel()
 	s, err := Load("member-own-term")
 	if err != nil {
 		t.Fatal(err)

@@ -59,6 +59,7 @@ func verdict(t *testing.T, r *Result, err error) string {
 //
 //spec:test Expire.Token
 func TestATableWithoutTheComparisonEndsAsARunWithoutTheRuleDoes(t *testing.T) {
+	t.Parallel()
 	without := []string{"expire-token"}
 	var want []string
 	for _, s := range Library() {

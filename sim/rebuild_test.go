@@ -287,6 +287,7 @@ func prepared(t *testing.T, s *Scenario) *World {
 }
 
 func TestEveryScenariosTraceRebuildsItsWorld(t *testing.T) {
+	t.Parallel()
 	for _, s := range Library() {
 		w := prepared(t, s)
 		if err := w.play(s, false); err != nil {
@@ -298,7 +299,8 @@ func TestEveryScenariosTraceRebuildsItsWorld(t *testing.T) {
 
 // Half way through and at the end: half way, nodes are down and writes under way.
 func TestARandomRunsTraceRebuildsItsWorld(t *testing.T) {
-	for seed := uint64(1); seed <= 60; seed++ {
+	t.Parallel()
+	for seed := uint64(1); seed <= wide(25, 60); seed++ {
 		s, err := Plan(seed, "harsh", 0)
 		if err != nil {
 			t.Fatal(err)

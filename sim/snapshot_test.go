@@ -289,7 +289,8 @@ func TestAServerThatStartsFromASnapshotHasTheHistoryOfTheOthers(t *testing.T) {
 //spec:test Snapshot.Offset
 //spec:test Snapshot.Installed
 func TestTheSearchFindsSnapshotsThatAreTakenLightly(t *testing.T) {
-	for name, c := range map[string]struct{ is, instead, finds string }{
+	t.Parallel()
+	cases := map[string]struct{ is, instead, finds string }{
 		"a log that conflicts is kept": {
 			"if !c.log.matches(index, s.LastIncludedTerm) {", "if c.log.lastIndex() < index {", "log-matching",
 		},
@@ -310,7 +311,8 @@ func TestTheSearchFindsSnapshotsThatAreTakenLightly(t *testing.T) {
 		"it is acknowledged before it is durable": {
 			"	if installed {\n		c.hold(reply)", "	if false {\n		c.hold(reply)", "persist-before-send",
 		},
-	} {
+	}
+	for name, c := range some(t, cases, "a log that conflicts is kept", "the log begins behind what is not durable") {
 		found := plantedInRaft(t, "snapshot.go", c.is, c.instead)
 		t.Logf("%s: %s", name, found)
 		if !strings.HasPrefix(found, c.finds+" ") {
