@@ -185,7 +185,8 @@ func (c *Core) readMembers(from Index) {
 
 // setPeers makes peers of all others in the configuration in effect. What is known about one that stays
 // is kept. A leader goes on with one that is removed, until it has been told (see dismiss): it can
-// learn of its removal from nobody else.
+// learn of its removal from nobody else. If that one is added again meanwhile, it is a new one, and has
+// to show anew what it has: its disk may have been replaced.
 func (c *Core) setPeers() {
 	members := c.current().members
 	c.voter = false
@@ -196,10 +197,10 @@ func (c *Core) setPeers() {
 			continue
 		}
 		p := c.newPeer(m.ID)
-		if known := c.peer(m.ID); known != nil {
+		if known := c.peer(m.ID); known != nil && known.removed == 0 {
 			p = *known
 		}
-		p.voter, p.removed = m.Voter, 0
+		p.voter = m.Voter
 		peers = append(peers, p)
 	}
 	for _, p := range c.peers {

@@ -339,6 +339,40 @@ func TestALearnerThatIsSilentOrFarBehindIsNotPromoted(t *testing.T) {
 	}
 }
 
+// A server that is removed and added again may come back with an empty disk, before the leader has
+// forgotten it. What the leader knew of it counts no more: it is sent the log from where its own ends,
+// and is not promoted before it has that.
+//
+//spec:test Members.CaughtUp
+func TestAServerThatIsAddedAgainIsANewOne(t *testing.T) {
+	c := careful(t, 4, state(1, 0))
+	c.elected()
+	for id := raft.ServerID(2); id <= 4; id++ {
+		c.receive(success(id, 2, 0, 1))
+	}
+	gone := c.change(1, servers(1, 2, 3))
+	c.receive(success(2, 2, 1, gone))
+	same(t, "the removal is committed", gone, c.status(1).CommitIndex)
+	back := c.change(1, servers(1, 2, 3, -4))
+	c.receive(success(2, 2, gone, back))
+	same(t, "and that it is back", back, c.status(1).CommitIndex)
+	_, known := c.core(1).Progress(4)
+	same(t, "known to be on its disk", 0, known)
+	c.outbox(1)
+	c.heartbeat(1)
+	for _, a := range c.appends(1, 4) {
+		c.receive(refusal(4, 2, a.PrevLogIndex, 0, 1))
+	}
+	if err := c.canChange(1, servers(1, 2, 3, 4)); !errors.Is(err, raft.ErrChanging) {
+		t.Errorf("it has nothing: %v", err)
+	}
+	sent := c.appends(1, 4)
+	last := sent[len(sent)-1]
+	same(t, "it is sent everything", []int{0, int(back)}, []int{int(last.PrevLogIndex), len(last.Entries)})
+	c.receive(success(4, 2, 0, back))
+	same(t, "and then it is promoted", nil, c.canChange(1, servers(1, 2, 3, 4)))
+}
+
 // M05 again: what waited is committed with the removal itself, and not when the leader's disk, which is
 // slow, has it.
 //
