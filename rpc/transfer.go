@@ -31,15 +31,15 @@ func (l lockService) Transfer(a *TransferArgs, y *TransferReply) error {
 }
 
 // HandOver lets another server lead, if this one does and one of the others has lately been heard
-// from. It returns who leads then, or 0 if this server did not lead. It takes an election timeout at
-// most. It is for a server that is about to be stopped: a leader that merely vanishes leaves the others
+// from. It returns who leads then, or 0 if this server did not lead or is the only voter. It takes an
+// election timeout at most. It is for a server that is about to be stopped: a leader that merely vanishes leaves the others
 // to find out.
 func (n *Node) HandOver(ctx context.Context) (raft.ServerID, error) {
-	if len(n.config.Addrs) == 1 {
-		return 0, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, n.config.ElectionTimeout)
 	defer cancel()
+	if n.votesAlone(ctx) {
+		return 0, nil
+	}
 	switch y := n.transfer(ctx, 0); y.Status {
 	case OK:
 		return y.ID, nil
@@ -49,6 +49,23 @@ func (n *Node) HandOver(ctx context.Context) (raft.ServerID, error) {
 		return 0, errors.New("nobody has taken over within an election timeout")
 	default:
 		return 0, errors.New(y.Detail)
+	}
+}
+
+// votesAlone reports whether there is no other voter, who could take over. Who the servers are says the
+// log: a cluster may have grown since this one was started, or shrunk.
+func (n *Node) votesAlone(ctx context.Context) bool {
+	alone := make(chan bool, 1)
+	n.enter(ctx, n.fromPeers, func() {
+		alone <- !slices.ContainsFunc(n.members, func(m raft.Member) bool {
+			return m.Voter && m.ID != n.config.ID
+		})
+	})
+	select {
+	case a := <-alone:
+		return a
+	case <-ctx.Done():
+		return false
 	}
 }
 

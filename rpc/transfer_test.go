@@ -174,6 +174,32 @@ func TestAFollowerStopsWithoutMuchAdo(t *testing.T) {
 	})
 }
 
+// How many servers there are says the log, and not what a server was started with.
+func TestAClusterThatHasGrownOrShrunkHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := bubbleCluster(t, 0)
+		c.config.Addrs = map[raft.ServerID]string{1: c.addrs[1]}
+		c.start(1, c.net.listen(name(1)))
+		k := c.client(t, "A")
+		lock(t, k, "door", time.Minute)
+		handsOver := func(from, to raft.ServerID) {
+			t.Helper()
+			if next, err := c.nodes[from].HandOver(within(t)); err != nil || next != to {
+				t.Errorf("server %d hands over to %d, %v; not to %d", from, next, err, to)
+			}
+		}
+		handsOver(1, 0)
+		admit(t, c, k, 4)
+		time.Sleep(2 * heartbeat)
+		handsOver(1, 4)
+		if err := k.Remove(within(t), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * heartbeat)
+		handsOver(4, 0)
+	})
+}
+
 // All servers are stopped and started again, always the one that leads, while clients take locks and
 // give them back. Each time there is one term more, and nobody waits for an election timeout; no
 // request fails.
