@@ -103,9 +103,11 @@ func (n *Node) sayIfRemoved(index raft.Index) {
 	n.removed = removal
 }
 
-// hasBelonged reports whether a server was a member before it was started.
-func hasBelonged(id raft.ServerID, durable raft.Durable) bool {
-	if s := durable.Snapshot; s != nil && memberOf(s.Members, id) != nil {
+// hasBelonged reports whether a server was a member before it was started. One that the cluster began
+// with was, though all that says so may be gone with the log.
+func (c Config) hasBelonged(durable raft.Durable) bool {
+	id := c.ID
+	if s := durable.Snapshot; c.Addrs[id] != "" || s != nil && memberOf(s.Members, id) != nil {
 		return true
 	}
 	return slices.ContainsFunc(durable.Entries, func(e raft.Entry) bool {

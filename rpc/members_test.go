@@ -324,6 +324,28 @@ func TestAServerThatWasRemovedIsToldAndThenLeftAlone(t *testing.T) {
 	})
 }
 
+// It still knows that when its log, with the entry that has removed it, has become a snapshot.
+func TestARemovedServerThatStartsFromASnapshotSaysSo(t *testing.T) {
+	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
+		k := c.client(t, "A")
+		gone := leader%3 + 1
+		if err := k.Remove(within(t), gone); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * longest)
+		snapshot, err := k.Snapshot(within(t), place(gone))
+		if _, index := memberIndex(t, c.nodes[gone]); err != nil || snapshot.Index < index {
+			t.Fatalf("the snapshot goes up to entry %d, %v; the removal is %d", snapshot.Index, err, index)
+		}
+		c.stop(gone)
+		c.restart(gone)
+		time.Sleep(2 * heartbeat)
+		if s, err := k.Status(within(t), place(gone)); err != nil || s.Removed == 0 {
+			t.Errorf("its status is %+v, %v", s, err)
+		}
+	})
+}
+
 // Two lists of servers that contradict each other must not elect two leaders.
 func TestANewServerVotesForNobodyItWasNotStartedWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

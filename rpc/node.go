@@ -87,7 +87,7 @@ func Start(config Config, store Store, durable raft.Durable, listener net.Listen
 		return nil, fmt.Errorf("starting server %d: %w", config.ID, err)
 	}
 	n.observe(&durable)
-	n.belonged = hasBelonged(config.ID, durable)
+	n.belonged = config.hasBelonged(durable)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.group, n.ctx = errgroup.WithContext(ctx)
