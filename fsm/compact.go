@@ -43,6 +43,10 @@ func (r *Replica) Compacting() raft.Index {
 	return r.snapshots.saving
 }
 
+// Recounting reports whether leases of a snapshot that was restored are still to be counted, a part of
+// them in each Take.
+func (r *Replica) Recounting() bool { return r.leases.Recounting() }
+
 // ReadSnapshot reads the table in a snapshot, as a server does that restores it. A driver may do it
 // beside its replica, with a leader's snapshot that is to be made durable: one that cannot be read is
 // refused while the disk still has what this server had. A snapshot whose last token is below the floor
@@ -104,8 +108,9 @@ func (r *Replica) restore(s *raft.Snapshot) error {
 		}
 		table = &t
 	}
-	r.leases.Restore(&r.table, table, r.now)
+	r.leases.Restore(&r.table, table)
 	r.table, r.reached = *table, s.LastIncludedIndex
+	r.leases.Recount(&r.table, r.now)
 	r.snapshots.last = r.reached
 	return nil
 }

@@ -64,6 +64,12 @@ func (l *Leases) appendState(b []byte) []byte {
 			b = appendNumbers(appendText(b, o.key), uint64(o.token))
 		}
 	}
+	b = appendNumbers(b, uint64(len(l.unsure)))
+	for _, w := range l.unsure { // a walk is as far as what it has still to go to
+		for _, branch := range w.to {
+			b = appendText(b, branch.key)
+		}
+	}
 	return b
 }
 

@@ -139,9 +139,11 @@ func (r *Replica) lead() {
 	if !l.ready {
 		return
 	}
-	r.leases.Advance(r.now)
-	for _, o := range r.leases.Over(maxExpiring) {
-		r.expire(o)
+	if !r.leases.Recounting() { // or it would expire tenures that are long over
+		r.leases.Advance(r.now)
+		for _, o := range r.leases.Over(maxExpiring) {
+			r.expire(o)
+		}
 	}
 	ghosts := l.ghosts
 	l.ghosts = l.ghosts[:0] // those that are put off are added again, none before its own place

@@ -23,6 +23,7 @@ type Leases struct {
 	alarms  []*countdown          // those that are not over: a heap by time
 	lapsed  []lapse               // those that are over, in that order; some of them have ended since
 	over    int                   // those that have not
+	unsure  []walk                // keys whose countdowns may not be the table's, see Restore
 }
 
 // A countdown belongs to a tenure by its token and by the entry that last set its lease.
@@ -64,27 +65,6 @@ func (l *Leases) Stop(key string) {
 		l.over--
 	} else {
 		l.drop(c)
-	}
-}
-
-// Restore makes the countdowns those of next, which takes the place of before. A lease that is being
-// counted goes on, over or not, as if the entries between had come one by one: but only if it is the
-// same one. The token alone does not tell: if an Extend was among those entries, the same tenure has a
-// new lease, and without Since, which the table keeps for this, it would be ended early. All others
-// count from now, in full: when they began on this server's clock nobody can say.
-//
-//spec:rule Snapshot.Lease
-func (l *Leases) Restore(before, next *Table, now raft.Time) {
-	for key := range before.Tenures() {
-		if _, held := next.Holder(key); !held {
-			l.Stop(key)
-		}
-	}
-	for key, tenure := range next.Tenures() {
-		c, counted := l.running[key]
-		if !counted || c.token != tenure.Token || c.since != tenure.Since {
-			l.Start(key, tenure, now)
-		}
 	}
 }
 
@@ -246,6 +226,9 @@ func (l *Leases) put(place int, c *countdown) {
 
 func (l *Leases) clone() Leases {
 	c := Leases{lapsed: slices.Clone(l.lapsed), over: l.over}
+	for _, w := range l.unsure {
+		c.unsure = append(c.unsure, walk{slices.Clone(w.to)})
+	}
 	if len(l.running) == 0 {
 		return c
 	}

@@ -206,9 +206,9 @@ func (r *Replica) Tick(now raft.Time) {
 }
 
 // Deadline is the next reading of the clock at which Tick and Take have something to do. Only a
-// leader acts on leases. A snapshot under way goes on at once.
+// leader acts on leases. A snapshot under way goes on at once, one to take or one that was restored.
 func (r *Replica) Deadline() raft.Time {
-	if r.snapshots.taking != nil {
+	if r.snapshots.taking != nil || r.leases.Recounting() {
 		return r.now
 	}
 	deadline := r.core.Deadline()
@@ -375,6 +375,8 @@ func (r *Replica) catchUp() error {
 			return err
 		}
 		r.out.Restored = s.LastIncludedIndex
+	} else {
+		r.leases.Recount(&r.table, r.now)
 	}
 	r.snapshots.read = nil // if there was one, and the log has all that it says
 	for _, e := range r.core.TakeCommitted() {

@@ -315,7 +315,8 @@ func TestALeaseThatASnapshotHasExtendedStartsAnew(t *testing.T) {
 	for i, command := range []string{"extend 1 10000 a", "release 3 c", "grant 10000 c", "grant 10000 d"} {
 		after.Apply(raft.Index(10+i), parse(t, command))
 	}
-	leases.Restore(&before, &after, 4*second)
+	leases.Restore(&before, &after)
+	leases.Recount(&after, 4*second)
 	left, _ := leases.Left(4*second, 10)
 	ends := map[string]raft.Time{}
 	for _, l := range left {

@@ -72,9 +72,10 @@ func (n *Node) kept(s *raft.Snapshot, table *fsm.Table, took time.Duration) {
 
 // take is the replica's Take. It notes for how long all else had to wait for a part of a snapshot.
 func (n *Node) take() (fsm.Output, error) {
-	before, began := n.replica.Compacting(), time.Now()
+	busy := func() bool { return n.replica.Compacting() != 0 || n.replica.Recounting() }
+	before, began := busy(), time.Now()
 	out, err := n.replica.Take()
-	if before != 0 || n.replica.Compacting() != 0 || out.Restored != 0 {
+	if before || busy() || out.Restored != 0 {
 		n.metrics.longestStep = max(n.metrics.longestStep, time.Since(began))
 	}
 	return out, err
