@@ -69,19 +69,8 @@ func (d Durable) check() error {
 			s.LastIncludedIndex, s.LastIncludedTerm, d.Term)
 	}
 	log := d.log()
-	index, term := log.base, max(log.baseTerm, 1)
-	for _, e := range log.entries {
-		if index++; e.Index != index {
-			return fmt.Errorf("durable state: entry %d stands where %d belongs", e.Index, index)
-		}
-		if e.Term < term || e.Term > d.Term {
-			return fmt.Errorf("durable state: entry %d has term %d, after %d and with current term %d",
-				e.Index, e.Term, term, d.Term)
-		}
-		if err := e.Members.check(); e.Members != nil && err != nil {
-			return fmt.Errorf("durable state: entry %d: %w", e.Index, err)
-		}
-		term = e.Term
+	if err := checkEntries(log.base, log.baseTerm, d.Term, log.entries); err != nil {
+		return fmt.Errorf("durable state: %w", err)
 	}
 	if d.VotedFor != 0 && d.Term == 0 {
 		return fmt.Errorf("durable state: a vote for server %d in term 0", d.VotedFor)

@@ -48,7 +48,7 @@ func TestNewRefusesADiskThatNoServerCanHaveWritten(t *testing.T) {
 		"not from the first":      {raft.Durable{Entries: entries(2, 1)}, "entry 2 stands"},
 		"a term falls":            {state(3, 0, 2, 1), "entry 2 has term 1"},
 		"term 0":                  {state(3, 0, 0), "entry 1 has term 0"},
-		"a later term (B02)":      {state(1, 0, 1, 2), "current term 1"},
+		"a later term (B02)":      {state(1, 0, 1, 2), "in term 1"},
 		"a vote before the first": {state(0, 1), "in term 0"},
 		"servers that cannot be":  {nobody, "entry 1: no server votes"},
 	} {

@@ -173,30 +173,7 @@ func (c *Core) Receive(m Message) error {
 	if m.Term > c.currentTerm && !c.disturbs(m) {
 		c.becomeFollower(m.Term)
 	}
-	switch body := m.Body.(type) {
-	case RequestVote:
-		c.receiveRequestVote(m, body)
-	case RequestVoteReply:
-		c.receiveRequestVoteReply(m, body)
-	case AppendEntries:
-		c.receiveAppendEntries(m, body)
-	case AppendEntriesReply:
-		c.receiveAppendEntriesReply(m, body)
-	case PreVote:
-		c.receivePreVote(m, body)
-	case PreVoteReply:
-		c.receivePreVoteReply(m, body)
-	case ReadIndex:
-		c.receiveReadIndex(m, body)
-	case ReadIndexReply:
-		c.receiveReadIndexReply(m, body)
-	case TimeoutNow:
-		c.receiveTimeoutNow(m)
-	case InstallSnapshot:
-		c.receiveInstallSnapshot(m, body)
-	case InstallSnapshotReply:
-		c.receiveInstallSnapshotReply(m, body)
-	}
+	m.Body.receive(c, m)
 	return nil
 }
 

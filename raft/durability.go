@@ -171,7 +171,7 @@ func (c *Core) durable() Index {
 //
 //spec:rule Durable.Leader
 func (c *Core) send(to ServerID, body Body) {
-	c.ready = append(c.ready, Message{From: c.config.ID, To: to, Term: c.currentTerm, Body: body})
+	c.ready = append(c.ready, c.message(to, body))
 }
 
 // hold lets a message leave once all that this server now has in memory is durable. Figure 2:
@@ -216,9 +216,14 @@ func (c *Core) release() {
 	c.held = kept
 }
 
+// message composes a request in the present term.
+func (c *Core) message(to ServerID, body Body) Message {
+	return Message{From: c.config.ID, To: to, Term: c.currentTerm, Body: body}
+}
+
 // reply composes the answer to a request.
 func (c *Core) reply(request Message, body Body) Message {
-	return Message{
-		From: c.config.ID, To: request.From, Term: c.currentTerm, Call: request.Call, Body: body,
-	}
+	m := c.message(request.From, body)
+	m.Call = request.Call
+	return m
 }

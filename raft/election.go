@@ -53,15 +53,16 @@ func (c *Core) campaign(transfer bool) {
 	//spec:rule Candidates.1
 	c.currentTerm++
 	c.role, c.votedFor, c.leader = Candidate, c.config.ID, 0
+	c.askForVotes(c.hold, RequestVote{c.log.lastIndex(), c.log.lastTerm(), transfer})
+}
+
+// askForVotes asks all others, of whom none has answered yet.
+func (c *Core) askForVotes(hold func(Message), question Body) {
 	c.resetElectionTimer()
 	for i := range c.peers {
 		p := &c.peers[i]
 		p.vote, p.refusal = false, false
-		c.hold(Message{From: c.config.ID, To: p.id, Term: c.currentTerm, Body: RequestVote{
-			LastLogIndex: c.log.lastIndex(),
-			LastLogTerm:  c.log.lastTerm(),
-			Transfer:     transfer,
-		}})
+		hold(c.message(p.id, question))
 	}
 }
 

@@ -35,7 +35,7 @@ func Check(c *Core) error {
 	case c.role == Leader && c.log.lastTerm() != c.currentTerm:
 		return fmt.Errorf("the leader of term %d has no entry of that term", c.currentTerm)
 	}
-	if err := checkTerms(c); err != nil {
+	if err := checkEntries(c.log.base, c.log.baseTerm, c.currentTerm, c.log.entries); err != nil {
 		return err
 	}
 	if err := checkMembers(c); err != nil {
@@ -55,23 +55,6 @@ func Check(c *Core) error {
 		case len(p.inflight) > c.config.Window || p.probing && len(p.inflight) > 0:
 			return fmt.Errorf("peer %d: %d messages in flight, probing %v", p.id, len(p.inflight), p.probing)
 		}
-	}
-	return nil
-}
-
-// checkTerms: indexes follow one another, terms never fall along a log nor pass currentTerm.
-func checkTerms(c *Core) error {
-	term := max(c.log.baseTerm, 1)
-	index := c.log.base
-	for _, e := range c.log.entries {
-		if index++; e.Index != index {
-			return fmt.Errorf("entry %d stands at %d", e.Index, index)
-		}
-		if e.Term < term || e.Term > c.currentTerm {
-			return fmt.Errorf("entry %d has term %d, after %d and in currentTerm %d",
-				e.Index, e.Term, term, c.currentTerm)
-		}
-		term = e.Term
 	}
 	return nil
 }

@@ -83,14 +83,14 @@ func TestCheckRefusesWhatNoRunReaches(t *testing.T) {
 		"whose vote is for 0":            func(c *Core) { c.votedFor = 0 },
 		"the leader of term 2 follows 3": func(c *Core) { c.leader = 3 },
 		"has no entry of that term":      func(c *Core) { c.currentTerm = 3 },
-		"entry 1 stands at 2": func(c *Core) {
+		"entry 1 stands where 2": func(c *Core) {
 			c.log.entries = []Entry{{Index: 1, Term: 1}, {Index: 1, Term: 1}, {Index: 3, Term: 2}}
 		},
 		"entry 2 has term 1, after 2": func(c *Core) {
 			c.log.entries = []Entry{{Index: 1, Term: 2}, {Index: 2, Term: 1}, {Index: 3, Term: 2}}
 		},
 		"entry 1 has term 0, after 1": func(c *Core) { c.log.entries[0].Term = 0 },
-		"and in currentTerm 1":        func(c *Core) { c.role, c.currentTerm = Follower, 1 },
+		"after 1 and in term 1":       func(c *Core) { c.role, c.currentTerm = Follower, 1 },
 		"peer 2: nextIndex 4, matchIndex 4": func(c *Core) {
 			c.peers[0].matchIndex, c.peers[0].nextIndex = 4, 4
 		},

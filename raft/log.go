@@ -1,6 +1,9 @@
 package raft
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // log is the sequence of entries that a server has stored, in memory. It begins behind base, which is
 // 0 until a snapshot stands for what was before (snapshot.go); entries[0] has index base+1.
@@ -92,4 +95,25 @@ func (l *log) store(entries []Entry) {
 		l.entries = append(l.entries, entries[i:]...)
 		return
 	}
+}
+
+// checkEntries returns an error if no log can hold these entries, in the term most at the latest, behind
+// an entry at index with that term.
+func checkEntries(index Index, term, most Term, entries []Entry) error {
+	term = max(term, 1) // no entry has term 0
+	for _, e := range entries {
+		if index++; e.Index != index || index == 0 {
+			return fmt.Errorf("entry %d stands where %d belongs", e.Index, index)
+		}
+		if e.Term < term || e.Term > most {
+			return fmt.Errorf("entry %d has term %d, after %d and in term %d", index, e.Term, term, most)
+		}
+		if e.Members != nil {
+			if err := e.Members.check(); err != nil {
+				return fmt.Errorf("entry %d: %w", index, err)
+			}
+		}
+		term = e.Term
+	}
+	return nil
 }

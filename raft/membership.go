@@ -247,13 +247,11 @@ func (c *Core) mayCampaign() bool {
 // configuration, or one from a server on its way out that has a later term. Requests are heard from
 // everybody, since it is this server's configuration that may be old.
 func (c *Core) stranger(m Message) bool {
-	switch m.Body.(type) {
-	case RequestVoteReply, AppendEntriesReply, PreVoteReply, ReadIndexReply, TimeoutNowReply,
-		InstallSnapshotReply:
-		p := c.peer(m.From)
-		return p == nil || p.removed != 0 && m.Term > c.currentTerm
+	if _, ok := m.Body.(answer); !ok {
+		return false
 	}
-	return false
+	p := c.peer(m.From)
+	return p == nil || p.removed != 0 && m.Term > c.currentTerm
 }
 
 // busy reports whether another command would make it too many bytes that are not committed. One is

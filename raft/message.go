@@ -39,7 +39,16 @@ type Message struct {
 
 // Body is one of RequestVote, AppendEntries, PreVote (prevote.go), ReadIndex (readindex.go),
 // TimeoutNow (transfer.go), InstallSnapshot (snapshot.go) and their replies.
-type Body interface{ body() }
+type Body interface {
+	// receive is what the receiver does, once the message is found to be one that can be.
+	receive(*Core, Message)
+}
+
+// answer is what all replies are: each echoes the term of its request.
+type answer interface {
+	Body
+	answers() (requestTerm Term, yes bool)
+}
 
 // RequestVote is a candidate's question (Figure 2). The term and the candidate are the message's.
 type RequestVote struct {
@@ -76,10 +85,13 @@ type AppendEntriesReply struct {
 	Round         uint64 // echoes the request
 }
 
-func (RequestVote) body()        {}
-func (RequestVoteReply) body()   {}
-func (AppendEntries) body()      {}
-func (AppendEntriesReply) body() {}
+func (r RequestVote) receive(c *Core, m Message)        { c.receiveRequestVote(m, r) }
+func (r RequestVoteReply) receive(c *Core, m Message)   { c.receiveRequestVoteReply(m, r) }
+func (a AppendEntries) receive(c *Core, m Message)      { c.receiveAppendEntries(m, a) }
+func (r AppendEntriesReply) receive(c *Core, m Message) { c.receiveAppendEntriesReply(m, r) }
+
+func (r RequestVoteReply) answers() (Term, bool)   { return r.RequestTerm, r.VoteGranted }
+func (r AppendEntriesReply) answers() (Term, bool) { return r.RequestTerm, r.Success }
 
 // ErrMalformed is wrapped by every error of Receive: a correct peer cannot have sent the message.
 var ErrMalformed = errors.New("malformed message")
@@ -107,34 +119,16 @@ func (c *Core) validate(m Message) error {
 	switch body := m.Body.(type) {
 	case RequestVote:
 		return validatePosition(body.LastLogIndex, body.LastLogTerm, m.Term-1)
-	case AppendEntries:
-		return c.validateAppend(m, body)
 	case PreVote:
 		return validatePosition(body.LastLogIndex, body.LastLogTerm, m.Term)
-	case RequestVoteReply:
-		return c.validateReply(m, body.RequestTerm, body.VoteGranted)
-	case PreVoteReply:
-		return c.validateReply(m, body.RequestTerm, body.VoteGranted)
+	case AppendEntries:
+		return c.validateAppend(m, body)
 	case InstallSnapshot:
 		return c.validateInstall(m, body)
-	case InstallSnapshotReply:
-		return c.validateReply(m, body.RequestTerm, body.Installed)
+	case answer:
+		return c.validateAnswer(m, body)
 	case ReadIndex, TimeoutNow:
 		return nil
-	case TimeoutNowReply:
-		return c.validateReply(m, body.RequestTerm, false)
-	case ReadIndexReply:
-		return c.validateReply(m, body.RequestTerm, body.Success)
-	case AppendEntriesReply:
-		current := c.role == Leader && body.RequestTerm == c.currentTerm
-		if current && body.Round > c.reading.round {
-			return malformed("server %d answers round %d, the last was %d", m.From, body.Round, c.reading.round)
-		}
-		if current && max(body.PrevLogIndex, body.MatchIndex) > c.log.lastIndex() {
-			return malformed("server %d answers for index %d, the log ends at %d",
-				m.From, max(body.PrevLogIndex, body.MatchIndex), c.log.lastIndex())
-		}
-		return c.validateReply(m, body.RequestTerm, body.Success)
 	}
 	return malformed("unknown body %T", m.Body)
 }
@@ -147,14 +141,22 @@ func validatePosition(index Index, term, most Term) error {
 	return nil
 }
 
-func (c *Core) validateReply(m Message, requestTerm Term, success bool) error {
+// validateAnswer checks that a reply is one to a request that this server can have sent.
+func (c *Core) validateAnswer(m Message, body answer) error {
+	requestTerm, yes := body.answers()
 	if requestTerm == 0 && !beforeElection(m.Body) || requestTerm > c.currentTerm {
 		return malformed("server %d answers a request of term %d, never sent", m.From, requestTerm)
 	}
-	_, append := m.Body.(AppendEntriesReply)
-	if append && m.Term < requestTerm || success && m.Term != requestTerm {
+	r, appended := m.Body.(AppendEntriesReply)
+	if appended && m.Term < requestTerm || yes && m.Term != requestTerm {
 		return malformed("server %d in term %d cannot give this answer to a request of term %d",
 			m.From, m.Term, requestTerm)
+	}
+	last := max(r.PrevLogIndex, r.MatchIndex)
+	current := c.role == Leader && requestTerm == c.currentTerm
+	if current && (last > c.log.lastIndex() || r.Round > c.reading.round) {
+		return malformed("server %d answers for index %d and round %d; the log ends at %d, the last was %d",
+			m.From, last, r.Round, c.log.lastIndex(), c.reading.round)
 	}
 	return nil
 }
@@ -167,8 +169,8 @@ func (c *Core) validateLeader(m Message) error {
 	return nil
 }
 
-// validateAppend checks that the entries follow one another, that no second leader speaks in a
-// term, and that nothing committed is contradicted: Log Matching, Election Safety and Leader
+// validateAppend checks that a log can hold the entries, that no second leader speaks in a term, and
+// that nothing committed is contradicted: Log Matching, Election Safety and Leader
 // Completeness make each impossible among correct servers.
 func (c *Core) validateAppend(m Message, a AppendEntries) error {
 	if err := validatePosition(a.PrevLogIndex, a.PrevLogTerm, m.Term); err != nil {
@@ -177,18 +179,8 @@ func (c *Core) validateAppend(m Message, a AppendEntries) error {
 	if err := c.validateLeader(m); err != nil {
 		return err
 	}
-	index, term := a.PrevLogIndex, max(a.PrevLogTerm, 1) // no entry has term 0
-	for _, e := range a.Entries {
-		if index++; e.Index != index || index == 0 {
-			return malformed("entry %d stands where %d belongs", e.Index, index)
-		}
-		if e.Term < term || e.Term > m.Term {
-			return malformed("entry %d has term %d after %d, sent in term %d", index, e.Term, term, m.Term)
-		}
-		if err := e.Members.check(); e.Members != nil && err != nil {
-			return malformed("entry %d: %v", index, err)
-		}
-		term = e.Term
+	if err := checkEntries(a.PrevLogIndex, a.PrevLogTerm, m.Term, a.Entries); err != nil {
+		return malformed("%v", err)
 	}
 	if m.Term < c.currentTerm {
 		return nil // AE.1 refuses it whatever it holds

@@ -23,8 +23,9 @@ type PreVoteReply struct {
 	VoteGranted bool
 }
 
-func (PreVote) body()      {}
-func (PreVoteReply) body() {}
+func (r PreVote) receive(c *Core, m Message)      { c.receivePreVote(m, r) }
+func (r PreVoteReply) receive(c *Core, m Message) { c.receivePreVoteReply(m, r) }
+func (r PreVoteReply) answers() (Term, bool)      { return r.RequestTerm, r.VoteGranted }
 
 // beforeElection reports whether a message can be sent in term 0, in which nobody was elected yet.
 func beforeElection(b Body) bool {
@@ -43,15 +44,7 @@ func beforeElection(b Body) bool {
 //spec:rule PreVote.Ask
 func (c *Core) preCampaign() {
 	c.role, c.leader = PreCandidate, 0
-	c.resetElectionTimer()
-	for i := range c.peers {
-		p := &c.peers[i]
-		p.vote, p.refusal = false, false
-		c.holdForTerm(Message{From: c.config.ID, To: p.id, Term: c.currentTerm, Body: PreVote{
-			LastLogIndex: c.log.lastIndex(),
-			LastLogTerm:  c.log.lastTerm(),
-		}})
-	}
+	c.askForVotes(c.holdForTerm, PreVote{c.log.lastIndex(), c.log.lastTerm()})
 	c.countPreVotes()
 }
 

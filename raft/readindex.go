@@ -32,8 +32,9 @@ type ReadIndexReply struct {
 	Index       Index
 }
 
-func (ReadIndex) body()      {}
-func (ReadIndexReply) body() {}
+func (r ReadIndex) receive(c *Core, m Message)      { c.receiveReadIndex(m, r) }
+func (r ReadIndexReply) receive(c *Core, m Message) { c.receiveReadIndexReply(m, r) }
+func (r ReadIndexReply) answers() (Term, bool)      { return r.RequestTerm, r.Success }
 
 // read is a question that is not answered yet.
 type read struct {
@@ -61,9 +62,7 @@ func (c *Core) Read(id uint64) error {
 	}
 	c.ask(read{id: id})
 	if c.leader != c.config.ID {
-		c.holdForTerm(Message{
-			From: c.config.ID, To: c.leader, Term: c.currentTerm, Body: ReadIndex{ID: id},
-		})
+		c.holdForTerm(c.message(c.leader, ReadIndex{ID: id}))
 	}
 	return nil
 }

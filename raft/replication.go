@@ -106,12 +106,15 @@ func (c *Core) sendAppend(p *peer, entries []Entry) {
 // receiveAppendEntries is the receiver's part of the AppendEntries RPC.
 func (c *Core) receiveAppendEntries(m Message, a AppendEntries) {
 	reply := AppendEntriesReply{RequestTerm: m.Term, PrevLogIndex: a.PrevLogIndex, Round: a.Round}
-	heartbeat := len(a.Entries) == 0
+	heartbeat, hold := len(a.Entries) == 0, c.hold
+	if heartbeat {
+		hold = c.holdForTerm
+	}
 	// "Reply false if term < currentTerm": the sender was deposed and learns it from the reply's
 	// term. Nothing else happens, and the election timer runs on.
 	//spec:rule AE.1
 	if m.Term < c.currentTerm {
-		c.answerAppend(m, reply, heartbeat)
+		hold(c.reply(m, reply))
 		return
 	}
 	c.follow(m.From)
@@ -128,7 +131,7 @@ func (c *Core) receiveAppendEntries(m Message, a AppendEntries) {
 		if t, ok := c.log.term(a.PrevLogIndex); ok {
 			reply.ConflictTerm, reply.ConflictIndex = t, c.log.firstOf(t)
 		}
-		c.answerAppend(m, reply, heartbeat)
+		hold(c.reply(m, reply))
 		return
 	}
 	c.log.store(a.Entries)
@@ -144,7 +147,7 @@ func (c *Core) receiveAppendEntries(m Message, a AppendEntries) {
 	if heartbeat {
 		reply.MatchIndex = min(verified, c.durable())
 	}
-	c.answerAppend(m, reply, heartbeat)
+	hold(c.reply(m, reply))
 }
 
 // follow takes the sender of a message for the leader of this term. "If AppendEntries RPC received
@@ -157,15 +160,6 @@ func (c *Core) follow(leader ServerID) {
 	}
 	c.leader, c.contact = leader, c.now
 	c.resetElectionTimer()
-}
-
-func (c *Core) answerAppend(request Message, reply AppendEntriesReply, heartbeat bool) {
-	m := c.reply(request, reply)
-	if heartbeat {
-		c.holdForTerm(m)
-		return
-	}
-	c.hold(m)
 }
 
 // receiveAppendEntriesReply learns how far a follower is. Only an answer to a request of this very

@@ -45,8 +45,9 @@ type InstallSnapshotReply struct {
 	Installed         bool   // its log is the leader's up to the snapshot's end, durably
 }
 
-func (InstallSnapshot) body()      {}
-func (InstallSnapshotReply) body() {}
+func (s InstallSnapshot) receive(c *Core, m Message)      { c.receiveInstallSnapshot(m, s) }
+func (r InstallSnapshotReply) receive(c *Core, m Message) { c.receiveInstallSnapshotReply(m, r) }
+func (r InstallSnapshotReply) answers() (Term, bool)      { return r.RequestTerm, r.Installed }
 
 // ErrCompacting is wrapped by Compact's errors that pass: another snapshot is on its way to the disk, or
 // this server does not know yet who the servers are.

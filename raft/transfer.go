@@ -24,8 +24,9 @@ type TimeoutNow struct{}
 // TimeoutNowReply answers TimeoutNow. Its term tells whether the follower campaigns.
 type TimeoutNowReply struct{ RequestTerm Term }
 
-func (TimeoutNow) body()      {}
-func (TimeoutNowReply) body() {}
+func (TimeoutNow) receive(c *Core, m Message)   { c.receiveTimeoutNow(m) }
+func (TimeoutNowReply) receive(*Core, Message)  {}
+func (r TimeoutNowReply) answers() (Term, bool) { return r.RequestTerm, false }
 
 // transfer is what a leader knows of a transfer that it has begun.
 type transfer struct {
