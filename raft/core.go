@@ -132,10 +132,8 @@ func (c *Core) Tick(now Time) {
 		return
 	}
 	c.now = now
-	if now < c.Deadline() {
-		return
-	}
 	switch {
+	case now < c.Deadline():
 	case c.role != Leader:
 		c.ElectionTimeout()
 	case c.cutOff():

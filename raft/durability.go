@@ -1,6 +1,9 @@
 package raft
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // This file is the driver's side of the core: what it is asked to do, and what waits for its disk.
 // Figure 2 puts it in one clause, "updated on stable storage before responding to RPCs"; whole
@@ -204,16 +207,13 @@ func (c *Core) holdForTerm(m Message) {
 
 // release moves the held messages whose write is durable to those that may go, in order.
 func (c *Core) release() {
-	kept := c.held[:0]
-	for _, h := range c.held {
-		if h.after <= c.saved {
-			c.ready = append(c.ready, h.message)
-		} else {
-			kept = append(kept, h)
+	c.held = slices.DeleteFunc(c.held, func(h held) bool {
+		if h.after > c.saved {
+			return false
 		}
-	}
-	clear(c.held[len(kept):])
-	c.held = kept
+		c.ready = append(c.ready, h.message)
+		return true
+	})
 }
 
 // message composes a request in the present term.

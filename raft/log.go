@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -56,12 +57,7 @@ func (l *log) slice(lo, hi Index) []Entry {
 // firstOf returns the first index whose entry has term t or a later one, lastIndex+1 if there is
 // none. Terms never fall along a log, so it can search by halving.
 func (l *log) firstOf(t Term) Index {
-	i, _ := slices.BinarySearchFunc(l.entries, t, func(e Entry, t Term) int {
-		if e.Term < t {
-			return -1
-		}
-		return 1
-	})
+	i, _ := slices.BinarySearchFunc(l.entries, t, func(e Entry, t Term) int { return cmp.Compare(e.Term, t) })
 	return l.base + Index(i) + 1
 }
 

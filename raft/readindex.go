@@ -103,20 +103,15 @@ func (c *Core) serveReads() {
 	}
 	c.beginRound()
 	confirmed := c.confirmedRound()
-	kept := c.reading.pending[:0]
-	for _, r := range c.reading.pending {
-		switch {
+	c.reading.pending = slices.DeleteFunc(c.reading.pending, func(r read) bool {
 		// The leader in whose hands it was is not the leader, or cannot show that it is.
-		case r.term != c.currentTerm || r.leader != c.leader, c.now >= r.asked+c.config.ElectionTimeout:
-			c.answerRead(r, false)
-		case r.round != 0 && r.round <= confirmed:
-			c.answerRead(r, true)
-		default:
-			kept = append(kept, r)
+		lost := r.term != c.currentTerm || r.leader != c.leader || c.now >= r.asked+c.config.ElectionTimeout
+		over := lost || r.round != 0 && r.round <= confirmed
+		if over {
+			c.answerRead(r, !lost)
 		}
-	}
-	clear(c.reading.pending[len(kept):])
-	c.reading.pending = kept
+		return over
+	})
 }
 
 // beginRound lets all questions that came since the last round share the next. A new leader cannot
@@ -131,18 +126,14 @@ func (c *Core) beginRound() {
 	if c.confirmedRound() < c.reading.round {
 		return // one is under way; what has come since waits for the next
 	}
-	begun := false
-	for i := range c.reading.pending {
-		r := &c.reading.pending[i]
-		if r.round == 0 {
-			begun = true
-			r.round, r.index = c.reading.round+1, c.commitIndex
-		}
-	}
-	if !begun {
+	begins := slices.IndexFunc(c.reading.pending, func(r read) bool { return r.round == 0 })
+	if begins < 0 {
 		return
 	}
 	c.reading.round++
+	for i := begins; i < len(c.reading.pending); i++ { // the last to come have none
+		c.reading.pending[i].round, c.reading.pending[i].index = c.reading.round, c.commitIndex
+	}
 	for i := range c.peers {
 		c.peers[i].beat = true
 	}

@@ -68,10 +68,7 @@ func (c *Core) Transferring() ServerID {
 //
 //spec:rule Transfer.Last
 func (c *Core) advanceTransfer() {
-	if c.transfer.to == 0 {
-		return
-	}
-	if c.now >= c.transfer.due {
+	if c.Transferring() == 0 {
 		c.transfer = transfer{}
 		return
 	}
