@@ -1,6 +1,9 @@
 package raft
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // This file is for a search through all that can happen: it needs copies of a core, and to know whether
 // it has been in a state before.
@@ -87,37 +90,18 @@ func (r *reading) appendState(b []byte) []byte {
 func AppendMessage(b []byte, m Message) []byte {
 	b = appendNumbers(b, uint64(m.From), uint64(m.To), uint64(m.Term), m.Call)
 	switch body := m.Body.(type) {
-	case RequestVote:
-		b = appendNumbers(b, 1, uint64(body.LastLogIndex), uint64(body.LastLogTerm), flag(body.Transfer))
-	case RequestVoteReply:
-		b = appendNumbers(b, 2, uint64(body.RequestTerm), flag(body.VoteGranted))
 	case AppendEntries:
-		b = appendNumbers(b, 3, uint64(body.PrevLogIndex), uint64(body.PrevLogTerm), uint64(body.LeaderCommit), body.Round)
-		b = appendEntries(b, body.Entries)
-	case AppendEntriesReply:
-		b = appendNumbers(b, 4, uint64(body.RequestTerm), uint64(body.PrevLogIndex), flag(body.Success),
+		b = appendNumbers(b, 1, uint64(body.PrevLogIndex), uint64(body.PrevLogTerm), uint64(body.LeaderCommit), body.Round)
+		return appendEntries(b, body.Entries)
+	case AppendEntriesReply: // as below, but these are most of all
+		return appendNumbers(b, 2, uint64(body.RequestTerm), uint64(body.PrevLogIndex), flag(body.Success),
 			uint64(body.MatchIndex), uint64(body.ConflictTerm), uint64(body.ConflictIndex), body.Round)
 	case InstallSnapshot:
-		b = appendNumbers(b, 11, uint64(body.LastIncludedIndex), uint64(body.LastIncludedTerm), body.Offset,
+		b = appendNumbers(b, 3, uint64(body.LastIncludedIndex), uint64(body.LastIncludedTerm), body.Offset,
 			flag(body.Done), uint64(len(body.Data)))
-		b = appendMembers(append(b, body.Data...), body.Members)
-	case InstallSnapshotReply:
-		b = appendNumbers(b, 12, uint64(body.RequestTerm), uint64(body.LastIncludedIndex), body.Offset,
-			flag(body.Installed))
-	case TimeoutNow:
-		b = appendNumbers(b, 9)
-	case TimeoutNowReply:
-		b = appendNumbers(b, 10, uint64(body.RequestTerm))
-	case ReadIndex:
-		b = appendNumbers(b, 7, body.ID)
-	case ReadIndexReply:
-		b = appendNumbers(b, 8, uint64(body.RequestTerm), body.ID, flag(body.Success), uint64(body.Index))
-	case PreVote:
-		b = appendNumbers(b, 5, uint64(body.LastLogIndex), uint64(body.LastLogTerm))
-	case PreVoteReply:
-		b = appendNumbers(b, 6, uint64(body.RequestTerm), flag(body.VoteGranted))
+		return appendMembers(append(b, body.Data...), body.Members)
 	}
-	return b
+	return fmt.Appendf(b, "%T%v", m.Body, m.Body) // numbers and flags alone
 }
 
 func appendEntries(b []byte, entries []Entry) []byte {
