@@ -33,6 +33,7 @@ type Config struct {
 	PreVote        bool
 	CheckQuorum    bool
 	ChunkSize      int   // bytes of a snapshot in one InstallSnapshot; 0 stands for 1 MiB
+	MaxSnapshot    int   // the most bytes of a snapshot that a leader may send; 0 stands for 1 GiB
 	Keep           Index // entries that stay in the log before a snapshot's end, for slow followers
 	MaxUncommitted int   // bytes of commands that a leader takes before they are committed; 0 for any
 }
@@ -55,18 +56,18 @@ func (c Config) check() error {
 		return errors.New("config: Jitter is missing")
 	case c.MaxBatch < 1 || c.Window < 1:
 		return fmt.Errorf("config: MaxBatch (%d) and Window (%d) must be at least 1", c.MaxBatch, c.Window)
-	case c.ChunkSize < 0 || c.MaxUncommitted < 0:
-		return fmt.Errorf("config: ChunkSize (%d) and MaxUncommitted (%d) must not be negative",
-			c.ChunkSize, c.MaxUncommitted)
+	case min(c.ChunkSize, c.MaxSnapshot, c.MaxUncommitted) < 0:
+		return fmt.Errorf("config: ChunkSize (%d), MaxSnapshot (%d) and MaxUncommitted (%d) must not be negative",
+			c.ChunkSize, c.MaxSnapshot, c.MaxUncommitted)
 	}
 	return nil
 }
 
 func (d Durable) check() error {
-	if s := d.Snapshot; s != nil &&
-		(s.LastIncludedIndex == 0 || s.LastIncludedTerm == 0 || s.LastIncludedTerm > d.Term) {
-		return fmt.Errorf("durable state: a snapshot of entry %d of term %d, with current term %d",
-			s.LastIncludedIndex, s.LastIncludedTerm, d.Term)
+	if d.Snapshot != nil {
+		if err := d.Snapshot.check(d.Term); err != nil {
+			return fmt.Errorf("durable state: %w", err)
+		}
 	}
 	log := d.log()
 	if err := checkEntries(log.base, log.baseTerm, d.Term, log.entries); err != nil {

@@ -24,6 +24,8 @@ func TestNewRefusesAConfigThatCannotWork(t *testing.T) {
 		"no batch":       {func(c *raft.Config) { c.MaxBatch = 0 }, "MaxBatch"},
 		"no window":      {func(c *raft.Config) { c.Window = 0 }, "Window"},
 		"no room":        {func(c *raft.Config) { c.MaxUncommitted = -1 }, "MaxUncommitted"},
+		"no snapshots":   {func(c *raft.Config) { c.MaxSnapshot = -1 }, "MaxSnapshot (-1)"},
+		"no parts":       {func(c *raft.Config) { c.ChunkSize = -1 }, "ChunkSize (-1)"},
 	} {
 		config := setup{}.filled().config(1)
 		row.change(&config)
@@ -40,6 +42,10 @@ func TestNewRefusesADiskThatNoServerCanHaveWritten(t *testing.T) {
 	gap.Entries[1].Index = 3
 	nobody := state(3, 0, 1)
 	nobody.Entries[0].Members = raft.Configuration{{ID: 1}}
+	both := state(3, 0, 1)
+	both.Entries[0].Members = servers(1, 2, 3)
+	unknown := raft.Durable{HardState: raft.HardState{Term: 3}, Snapshot: &raft.Snapshot{
+		LastIncludedIndex: 1, LastIncludedTerm: 1}}
 	for name, row := range map[string]struct {
 		durable raft.Durable
 		reason  string
@@ -51,6 +57,8 @@ func TestNewRefusesADiskThatNoServerCanHaveWritten(t *testing.T) {
 		"a later term (B02)":      {state(1, 0, 1, 2), "in term 1"},
 		"a vote before the first": {state(0, 1), "in term 0"},
 		"servers that cannot be":  {nobody, "entry 1: no server votes"},
+		"a command and servers":   {both, "entry 1 is a command and a change"},
+		"a snapshot for nobody":   {unknown, "the members of a snapshot: no server votes"},
 	} {
 		_, err := raft.New(setup{}.filled().config(1), row.durable, 0)
 		if err == nil || !strings.Contains(err.Error(), row.reason) {

@@ -108,6 +108,9 @@ func checkEntries(index Index, term, most Term, entries []Entry) error {
 			if err := e.Members.check(); err != nil {
 				return fmt.Errorf("entry %d: %w", index, err)
 			}
+			if len(e.Command) > 0 {
+				return fmt.Errorf("entry %d is a command and a change of servers at once", index)
+			}
 		}
 		term = e.Term
 	}

@@ -198,7 +198,7 @@ func TestAServerOnItsWayOutIsHeardAboutTheLogAlone(t *testing.T) {
 //spec:test Members.Quorum
 func TestALearnerDoesNotCampaignAndAnswersWhoDoes(t *testing.T) {
 	d := state(2, 0, 1, 2)
-	d.Entries[1].Members = servers(-1, 2, 3)
+	d.Entries[1].Command, d.Entries[1].Members = nil, servers(-1, 2, 3)
 	c := careful(t, 3, d)
 	c.receive(appendEntries(2, 2, 2, 2)) // that it is no voter is committed
 	c.timeout(1)
@@ -265,7 +265,7 @@ func TestLeadershipIsNotTransferredToALearner(t *testing.T) {
 //spec:test Members.Quorum
 func TestFourVotersNeedThree(t *testing.T) {
 	d := state(1, 0, 1)
-	d.Entries[0].Members = servers(1, 2, 3, 4, -5)
+	d.Entries[0].Command, d.Entries[0].Members = nil, servers(1, 2, 3, 4, -5)
 	c := alone(t, 4, d)
 	c.timeout(1)
 	c.receive(vote(2, 2, true))
@@ -315,7 +315,7 @@ func TestAddressesMayChange(t *testing.T) {
 //spec:test Members.CaughtUp
 func TestALearnerThatIsSilentOrFarBehindIsNotPromoted(t *testing.T) {
 	d := state(1, 0, 1)
-	d.Entries[0].Members = servers(1, 2, 3, -4)
+	d.Entries[0].Command, d.Entries[0].Members = nil, servers(1, 2, 3, -4)
 	c := newCluster(t, setup{careful: true, batch: 4, only: 1, states: map[raft.ServerID]raft.Durable{1: d}})
 	c.elected()
 	for range 5 {

@@ -82,6 +82,10 @@ func TestAMalformedMessageIsRefusedAndChangesNothing(t *testing.T) {
 			false, from2(9, behind(3, 2, raft.Entry{Index: 4, Term: 9, Members: raft.Configuration{}})),
 			"no server votes",
 		},
+		"entries: a command and servers": {
+			false, from2(9, behind(3, 2, raft.Entry{
+				Index: 4, Term: 9, Command: []byte("evil"), Members: servers(1, 2, 3)})), "at once",
+		},
 		"entries: term 0":            {false, from2(9, behind(0, 0, entry(1, 0))), order},
 		"entries: committed others":  {false, from2(9, behind(1, 1, entry(2, 3))), committed},
 		"entries: the first of all":  {false, from2(9, behind(0, 0, entry(1, 9))), committed},

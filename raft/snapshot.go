@@ -186,19 +186,23 @@ const chunkSize = 1 << 20
 
 // install sends a peer the next chunk of a snapshot, if it needs one.
 func (c *Core) install(p *peer) {
-	// Entries would do unless the one before nextIndex is gone. A snapshot that was begun is sent to
-	// its end, though there may be another by then, or a slow follower would never have a whole one.
-	//spec:rule Snapshot.Need
-	if p.sending == nil && p.nextIndex <= c.log.base {
-		p.sending, p.offset = c.snapshots.last, 0
-		p.nextIndex = p.sending.LastIncludedIndex + 1
-		p.probing, p.probed, p.inflight = true, false, p.inflight[:0]
-	}
 	// One chunk is on its way at a time. What is not answered within an election timeout is sent again:
 	// the network does not report a loss, nor a follower that it has crashed.
 	//spec:rule Snapshot.Chunk
-	if p.sending == nil || p.probed && c.now < p.chunkSent+c.config.ElectionTimeout {
+	if p.sending != nil && p.probed && c.now < p.chunkSent+c.config.ElectionTimeout {
 		return
+	}
+	// Entries would do unless the one before nextIndex is gone. A snapshot that was begun is sent to
+	// its end, though there may be another by then, or a slow follower would never have a whole one.
+	// But as long as it is not known to have any of it, as one that is down, it is sent the newest.
+	//spec:rule Snapshot.Need
+	switch {
+	case p.sending == nil && p.nextIndex > c.log.base:
+		return
+	case p.sending == nil || p.offset == 0:
+		p.sending, p.offset = c.snapshots.last, 0
+		p.nextIndex = p.sending.LastIncludedIndex + 1
+		p.probing, p.inflight = true, p.inflight[:0]
 	}
 	s := p.sending
 	end := min(p.offset+cmp.Or(c.config.ChunkSize, chunkSize), len(s.Data))
@@ -228,7 +232,7 @@ func (c *Core) receiveInstallSnapshot(m Message, s InstallSnapshot) {
 		return
 	}
 	if in.term < m.Term || in.LastIncludedIndex < index {
-		*in = incoming{Snapshot{index, s.LastIncludedTerm, s.Members, nil}, m.Term}
+		*in = incoming{*s.about(), m.Term}
 	}
 	// "Write data into snapshot file at given offset", if it is the part that comes next. After a crash
 	// that is the first one again, and the leader hears of it.
@@ -280,25 +284,41 @@ func (c *Core) receiveInstallSnapshotReply(m Message, r InstallSnapshotReply) {
 	}
 }
 
-// maxSnapshot bounds offsets: more than any memory holds.
-const maxSnapshot = 1 << 46
+// maxSnapshot is what a Config.MaxSnapshot of 0 stands for: several times the table of a million locks.
+const maxSnapshot = 1 << 30
 
-// validateInstall refuses what no correct leader sends.
+// validateInstall refuses what no correct leader sends. A part is kept until the last one comes, so
+// there is a bound on how far they may go: a leader that never says Done would fill the memory.
 func (c *Core) validateInstall(m Message, s InstallSnapshot) error {
-	if s.LastIncludedIndex == 0 || s.Offset > maxSnapshot || len(s.Data) == 0 && !s.Done {
-		return malformed("a chunk of %d bytes at %d of a snapshot of entry %d",
-			len(s.Data), s.Offset, s.LastIncludedIndex)
+	most, size := uint64(cmp.Or(c.config.MaxSnapshot, maxSnapshot)), uint64(len(s.Data))
+	if size == 0 && !s.Done || size > most || s.Offset > most-size {
+		return malformed("a chunk of %d bytes at %d of a snapshot; one has at most %d", size, s.Offset, most)
 	}
-	if err := validatePosition(s.LastIncludedIndex, s.LastIncludedTerm, m.Term); err != nil {
-		return err
-	}
-	if err := s.Members.check(); s.Members != nil && err != nil {
-		return malformed("the members of a snapshot: %v", err)
+	if err := s.about().check(m.Term); err != nil {
+		return malformed("%v", err)
 	}
 	if err := c.validateCommitted(s.LastIncludedIndex, s.LastIncludedTerm); err != nil {
 		return err
 	}
 	return c.validateLeader(m)
+}
+
+// about is the snapshot without its data.
+func (s InstallSnapshot) about() *Snapshot {
+	return &Snapshot{s.LastIncludedIndex, s.LastIncludedTerm, s.Members, nil}
+}
+
+// check returns an error if there can be no such snapshot, in the term most at the latest. Who the
+// servers are has to be in it: the entries that say so are gone.
+func (s *Snapshot) check(most Term) error {
+	if s.LastIncludedIndex == 0 || s.LastIncludedTerm == 0 || s.LastIncludedTerm > most {
+		return fmt.Errorf("a snapshot of entry %d of term %d, in term %d",
+			s.LastIncludedIndex, s.LastIncludedTerm, most)
+	}
+	if err := s.Members.check(); err != nil {
+		return fmt.Errorf("the members of a snapshot: %w", err)
+	}
+	return nil
 }
 
 // startFrom lets a server that starts go on from its snapshot.

@@ -24,6 +24,9 @@ func TestAMalformedPartOfASnapshotChangesNothing(t *testing.T) {
 		"from the future":       with(2, func(s *raft.InstallSnapshot) { s.LastIncludedTerm = 3 }),
 		"beyond all memory":     with(2, func(s *raft.InstallSnapshot) { s.Offset = 1<<64 - 1 }),
 		"nothing, and not all":  with(2, func(s *raft.InstallSnapshot) { s.Data = nil }),
+		"nobody at all":         with(2, func(s *raft.InstallSnapshot) { s.Members = nil }),
+		"too much at once":      with(2, func(s *raft.InstallSnapshot) { s.Data = make([]byte, 9) }),
+		"too much in the end":   with(2, func(s *raft.InstallSnapshot) { s.Offset = 7 }),
 		"server 0":              with(2, func(s *raft.InstallSnapshot) { s.Members = raft.Configuration{{Voter: true}} }),
 		"a server twice":        with(2, func(s *raft.InstallSnapshot) { s.Members = servers(1, 1) }),
 		"nobody votes":          with(2, func(s *raft.InstallSnapshot) { s.Members = servers(-1, -2) }),
@@ -34,7 +37,8 @@ func TestAMalformedPartOfASnapshotChangesNothing(t *testing.T) {
 			RequestTerm: 2, LastIncludedIndex: 5, Installed: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := alone(t, 3, state(2, 0, 1, 1, 1))
+			c := newCluster(t, setup{only: 1, largest: 8, states: map[raft.ServerID]raft.Durable{
+				1: state(2, 0, 1, 1, 1)}})
 			c.receive(appendEntries(2, 3, 1, 2))
 			core := c.core(1)
 			before := core.AppendState(nil)
@@ -46,6 +50,26 @@ func TestAMalformedPartOfASnapshotChangesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A leader that never says Done, or sends more than any leader has, fills no memory: one byte more than
+// may be is refused and nothing of it kept, whatever it does next. The most that may be is taken.
+func TestASnapshotThatNeverEndsIsRefusedAtItsBound(t *testing.T) {
+	c := newCluster(t, setup{only: 1, largest: 8})
+	for offset := uint64(0); offset < 8; offset += 2 {
+		c.receive(chunk(1, 5, 1, offset, "ab", false))
+		same(t, "expected", offset+2, c.answer().(raft.InstallSnapshotReply).Offset)
+	}
+	for _, m := range []raft.Message{
+		chunk(1, 5, 1, 8, "a", false), chunk(1, 5, 1, 7, "ab", true), chunk(2, 6, 1, 0, "123456789", true),
+	} {
+		if err := c.core(1).Receive(m); !errors.Is(err, raft.ErrMalformed) ||
+			!strings.Contains(err.Error(), "one has at most 8") {
+			t.Errorf("error %v", err)
+		}
+	}
+	c.receive(chunk(1, 5, 1, 8, "", true))
+	same(t, "data", "abababab", string(c.core(1).Snapshot().Data))
 }
 
 // A state machine that asks for what cannot be has lost its place; one that comes too early or too

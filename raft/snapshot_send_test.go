@@ -126,6 +126,40 @@ func TestASnapshotThatWasBegunIsSentToItsEnd(t *testing.T) {
 	same(t, "snapshots after two", 0, len(c.chunks(1, 2)))
 }
 
+// A follower that is down has nothing of what is sent to it. When the leader tries again it sends the
+// newest snapshot that it has by then, from the first byte; and once a part has arrived, goes on with that.
+//
+//spec:test Snapshot.Need
+func TestAFollowerThatHasNothingYetIsSentTheNewestSnapshot(t *testing.T) {
+	c := sender(t)
+	c.propose(1, "x")
+	c.receive(success(3, 2, 5, 6))
+	c.compact(1, 6)
+	c.outbox(1)
+	for due := c.now() + electionTimeout; c.now() < due; {
+		same(t, "parts before it tries again", 0, len(c.chunks(1, 2)))
+		c.passes(1)
+	}
+	first := c.chunks(1, 2)
+	same(t, "parts", 1, len(first))
+	same(t, "snapshot, offset", [2]uint64{6, 0}, [2]uint64{uint64(first[0].LastIncludedIndex), first[0].Offset})
+	c.heartbeat(1)
+	beats := c.appends(1, 2)
+	same(t, "place", 6, beats[len(beats)-1].PrevLogIndex)
+
+	c.receive(chunkReply(2, 2, 6, first[0].Offset+uint64(len(first[0].Data)), false))
+	c.propose(1, "y")
+	c.receive(success(3, 2, 6, 7))
+	c.compact(1, 7)
+	c.outbox(1)
+	c.passes(electionTimeout)
+	same(t, "goes on with", 6, c.chunks(1, 2)[0].LastIncludedIndex)
+
+	c.outbox(1)
+	c.receive(chunkReply(2, 2, 6, 0, false)) // it started anew
+	same(t, "after a crash", 7, c.chunks(1, 2)[0].LastIncludedIndex)
+}
+
 // A leader that is deposed forgets what it was sending: there may be a newer snapshot by then.
 func TestADeposedLeaderForgetsWhatItWasSending(t *testing.T) {
 	c := sender(t)
