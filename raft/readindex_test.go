@@ -140,6 +140,44 @@ func TestALeaderThatIsDeposedFailsItsReads(t *testing.T) {
 	}
 }
 
+// A leader that is not sure yet keeps a follower's question, and refuses it in the moment in which it
+// stops to lead, not when the question has waited for an election timeout: another server may know.
+//
+//spec:test Read.Index
+func TestALeaderThatStepsDownRefusesAtOnceWhatItWasAsked(t *testing.T) {
+	for name, ends := range map[string]func(*cluster){
+		"hears nobody": func(c *cluster) { c.passes(electionTimeout / 2) },
+		"is deposed":   func(c *cluster) { c.receive(message(3, 1, 5, raft.AppendEntriesReply{RequestTerm: 2})) },
+	} {
+		for _, sure := range []bool{false, true} {
+			c := careful(t, 3, state(1, 0))
+			c.leads()
+			if sure {
+				c.receive(success(2, 2, 0, 1))
+			}
+			c.passes(electionTimeout / 2)
+			c.outbox(1)
+			c.receive(message(2, 1, 2, raft.ReadIndex{ID: 6}))
+			asked := c.now()
+			same(t, name+": answers", 0, len(c.readReplies()))
+			ends(c)
+			same(t, name+": role", raft.Follower, c.status(1).Role)
+			same(t, name+": within the timeout", true, c.now() < asked+electionTimeout)
+			same(t, name+": refusals", []raft.ReadIndexReply{{RequestTerm: 2, ID: 6}}, c.readReplies())
+		}
+	}
+}
+
+// readReplies are what server 1 has answered to ReadIndex since the last outbox.
+func (c *cluster) readReplies() (answers []raft.ReadIndexReply) {
+	for _, m := range c.node(1).sent {
+		if r, ok := m.Body.(raft.ReadIndexReply); ok {
+			answers = append(answers, r)
+		}
+	}
+	return answers
+}
+
 // A leader that nobody answers does not keep those who ask for ever, with CheckQuorum or without.
 //
 //spec:test Read.Index

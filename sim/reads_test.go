@@ -63,7 +63,7 @@ func TestTheSearchFindsReadsThatAreAnsweredTooEarly(t *testing.T) {
 	t.Parallel()
 	cases := map[string][2]string{
 		"without a round": {
-			"case r.round != 0 && r.round <= confirmed:", "case r.round != 0 && confirmed >= 0:",
+			"r.round != 0 && r.round <= confirmed", "r.round != 0 && confirmed >= 0",
 		},
 		"on a round that had begun before": {
 			"		return // one is under way; what has come since waits for the next\n",
