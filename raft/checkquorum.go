@@ -35,8 +35,12 @@ func (c *Core) disturbs(m Message) bool {
 
 // quorumDue is when this leader has to step down, unless it hears from others until then: an
 // election timeout after the last moment since which a majority, itself included, has been heard,
-// and an election timeout after the oldest write began that its disk has not finished.
+// and an election timeout after the oldest write began that its disk has not finished. Never, without
+// Config.CheckQuorum.
 func (c *Core) quorumDue() Time {
+	if !c.config.CheckQuorum {
+		return never
+	}
 	since := reached(c, c.now, func(p *peer) Time { return p.heard })
 	if len(c.outstanding) > 0 {
 		since = min(since, c.outstanding[0].begun)
@@ -44,10 +48,8 @@ func (c *Core) quorumDue() Time {
 	return since + c.config.ElectionTimeout
 }
 
-// cutOff reports whether this leader has to step down now.
-func (c *Core) cutOff() bool {
-	return c.role == Leader && c.config.CheckQuorum && c.now >= c.quorumDue()
-}
+// never is later than any clock reads.
+const never Time = 1<<63 - 1
 
 // stepDown ends a leadership without another term: nobody else can lead in this one. What is in the
 // log stays there and may yet be committed, by whoever leads next.

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,13 +65,9 @@ func (c Config) check() error {
 }
 
 func (d Durable) check() error {
-	if d.Snapshot != nil {
-		if err := d.Snapshot.check(d.Term); err != nil {
-			return fmt.Errorf("durable state: %w", err)
-		}
-	}
 	log := d.log()
-	if err := checkEntries(log.base, log.baseTerm, d.Term, log.entries); err != nil {
+	entries := checkEntries(log.base, log.baseTerm, d.Term, log.entries)
+	if err := cmp.Or(d.Snapshot.check(d.Term), entries); err != nil {
 		return fmt.Errorf("durable state: %w", err)
 	}
 	if d.VotedFor != 0 && d.Term == 0 {

@@ -1,6 +1,6 @@
 package raft
 
-import "fmt"
+import "cmp"
 
 // Role is what a server currently is (section 5.1).
 type Role uint8
@@ -13,10 +13,7 @@ const (
 )
 
 func (r Role) String() string {
-	if names := [...]string{"follower", "candidate", "leader", "pre-candidate"}; int(r) < len(names) {
-		return names[r]
-	}
-	return fmt.Sprintf("Role(%d)", uint8(r))
+	return [...]string{"follower", "candidate", "leader", "pre-candidate"}[r]
 }
 
 // Core is one server's Raft state and the driver's side of it. It starts with New.
@@ -97,18 +94,10 @@ type peer struct {
 	chunkSent Time      // when the last one was sent
 }
 
-// newPeer is what a leader knows at first.
-func (c *Core) newPeer(id ServerID) peer {
-	return peer{id: id, nextIndex: c.log.lastIndex() + 1, probing: true, heard: c.now}
-}
-
 // New returns a server that starts, or starts again, with what survived on its disk. It is a
 // follower and knows no leader (section 5.2). The error says which field is wrong.
 func New(config Config, durable Durable, now Time) (*Core, error) {
-	if err := config.check(); err != nil {
-		return nil, err
-	}
-	if err := durable.check(); err != nil {
+	if err := cmp.Or(config.check(), durable.check()); err != nil {
 		return nil, err
 	}
 	c := &Core{
@@ -136,7 +125,7 @@ func (c *Core) Tick(now Time) {
 	case now < c.Deadline():
 	case c.role != Leader:
 		c.ElectionTimeout()
-	case c.cutOff():
+	case now >= c.quorumDue(): // checkquorum.go
 		c.stepDown()
 	case now >= c.heartbeatDue:
 		c.HeartbeatTimeout()
@@ -148,10 +137,7 @@ func (c *Core) Deadline() Time {
 	if c.role != Leader {
 		return c.electionDue
 	}
-	due := c.heartbeatDue
-	if c.config.CheckQuorum {
-		due = min(due, c.quorumDue())
-	}
+	due := min(c.heartbeatDue, c.quorumDue())
 	if c.transfer.to != 0 {
 		due = min(due, c.transfer.due)
 	}

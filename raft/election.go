@@ -1,5 +1,7 @@
 package raft
 
+import "cmp"
+
 // becomeFollower enters a later term, in which this server has not voted and knows no leader, or
 // falls back within its term. The vote goes only with the term: a server that forgets it in a term
 // that it has voted in may vote twice. The election timer runs on, since an unknown server with a
@@ -107,10 +109,7 @@ func (c *Core) mayVoteFor(m Message, r RequestVote) bool {
 
 // upToDate reports whether a log that ends so is at least as up-to-date as this server's.
 func (c *Core) upToDate(lastIndex Index, lastTerm Term) bool {
-	if lastTerm != c.log.lastTerm() {
-		return lastTerm > c.log.lastTerm()
-	}
-	return lastIndex >= c.log.lastIndex()
+	return cmp.Or(cmp.Compare(lastTerm, c.log.lastTerm()), cmp.Compare(lastIndex, c.log.lastIndex())) >= 0
 }
 
 // receiveRequestVoteReply counts a vote. Only a candidate counts, and only an answer to a request

@@ -19,7 +19,7 @@ func (c *Core) Clone() *Core {
 	d.configurations = slices.Clone(c.configurations)
 	d.outstanding = slices.Clone(c.outstanding)
 	d.held = slices.Clone(c.held)
-	d.reading = c.reading.clone()
+	d.reading.pending, d.reading.answered = slices.Clone(c.reading.pending), slices.Clone(c.reading.answered)
 	d.snapshots.incoming.Data = slices.Clip(c.snapshots.incoming.Data)
 	d.ready = nil
 	return &d

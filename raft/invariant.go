@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -35,10 +36,9 @@ func Check(c *Core) error {
 	case c.role == Leader && c.log.lastTerm() != c.currentTerm:
 		return fmt.Errorf("the leader of term %d has no entry of that term", c.currentTerm)
 	}
-	if err := checkEntries(c.log.base, c.log.baseTerm, c.currentTerm, c.log.entries); err != nil {
-		return err
-	}
-	if err := checkMembers(c); err != nil {
+	// Indexes follow one another, terms never fall along a log nor pass currentTerm.
+	entries := checkEntries(c.log.base, c.log.baseTerm, c.currentTerm, c.log.entries)
+	if err := cmp.Or(entries, checkMembers(c)); err != nil {
 		return err
 	}
 	if c.role != Leader {
@@ -96,7 +96,7 @@ func checkMembers(c *Core) error {
 // heard nobody, or its disk has stood still, for an election timeout, or its own removal is committed;
 // and then it follows nobody.
 func steppedDown(before, after *Core) bool {
-	cutOff := before.config.CheckQuorum && after.now >= before.quorumDue()
+	cutOff := after.now >= before.quorumDue()
 	left := !after.voter && after.current().index <= after.commitIndex
 	return (cutOff || left) && after.leader != after.config.ID
 }

@@ -31,9 +31,6 @@ var (
 	ErrChanging = errors.New("members cannot be changed now")
 )
 
-// ErrBusy is returned by Propose while too many bytes are not committed.
-var ErrBusy = errors.New("too much is waiting to be committed")
-
 // effective is a configuration and the index of its entry.
 type effective struct {
 	index   Index
@@ -53,10 +50,7 @@ func (c *Core) ChangeMembers(next Configuration) (Index, Term, error) {
 	case c.Transferring() != 0:
 		return 0, 0, ErrTransferring
 	}
-	if err := c.checkStep(next); err != nil {
-		return 0, 0, err
-	}
-	if err := c.checkSettled(next); err != nil {
+	if err := cmp.Or(c.checkStep(next), c.checkSettled(next)); err != nil {
 		return 0, 0, err
 	}
 	// It is in effect from here on, and not from its commit: those who have to commit it are counted
@@ -196,7 +190,7 @@ func (c *Core) setPeers() {
 			c.voter = m.Voter
 			continue
 		}
-		p := c.newPeer(m.ID)
+		p := peer{id: m.ID, nextIndex: c.log.lastIndex() + 1, probing: true, heard: c.now}
 		if known := c.peer(m.ID); known != nil && known.removed == 0 {
 			p = *known
 		}
@@ -254,19 +248,6 @@ func (c *Core) stranger(m Message) bool {
 	return p == nil || p.removed != 0 && m.Term > c.currentTerm
 }
 
-// busy reports whether another command would make it too many bytes that are not committed. One is
-// always taken, whatever its size. To count anew each time cannot go wrong by and by.
-func (c *Core) busy(command []byte) bool {
-	if c.config.MaxUncommitted == 0 {
-		return false
-	}
-	sum := 0
-	for _, e := range c.log.slice(c.commitIndex+1, c.log.lastIndex()) {
-		sum += len(e.Command)
-	}
-	return sum > 0 && sum+len(command) > c.config.MaxUncommitted
-}
-
 func (ms Configuration) find(id ServerID) *Member {
 	for i := range ms {
 		if ms[i].ID == id {
@@ -293,7 +274,7 @@ func (ms Configuration) differ(other Configuration) (n int) {
 
 // check returns an error if no cluster can consist of these servers.
 func (ms Configuration) check() error {
-	voters, addresses := 0, map[string]bool{}
+	addresses := map[string]bool{}
 	for i, m := range ms {
 		switch {
 		case m.ID == 0:
@@ -304,12 +285,22 @@ func (ms Configuration) check() error {
 			return fmt.Errorf("two servers have the address %s", m.Address)
 		}
 		addresses[m.Address] = true
-		if m.Voter {
-			voters++
-		}
 	}
-	if voters == 0 {
+	if !slices.ContainsFunc(ms, func(m Member) bool { return m.Voter }) {
 		return errors.New("no server votes")
 	}
 	return nil
+}
+
+// ErrBusy is returned by Propose while too many bytes are not committed.
+var ErrBusy = errors.New("too much is waiting to be committed")
+
+// busy reports whether another command would make it too many bytes that are not committed. One is
+// always taken, whatever its size. To count anew each time cannot go wrong by and by.
+func (c *Core) busy(command []byte) bool {
+	sum := 0
+	for _, e := range c.log.slice(c.commitIndex+1, c.log.lastIndex()) {
+		sum += len(e.Command)
+	}
+	return c.config.MaxUncommitted > 0 && sum > 0 && sum+len(command) > c.config.MaxUncommitted
 }

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -107,13 +108,12 @@ const maxTerm Term = 1 << 62
 // validate refuses what no correct peer can send, before anything has changed. It is the one place
 // that distrusts; the handlers rely on it.
 func (c *Core) validate(m Message) error {
-	if m.To != c.config.ID {
+	switch {
+	case m.To != c.config.ID:
 		return malformed("it is for server %d, this is %d", m.To, c.config.ID)
-	}
-	if m.From == 0 || m.From == c.config.ID {
+	case m.From == 0 || m.From == c.config.ID:
 		return malformed("server %d is not another server", m.From)
-	}
-	if m.Term > maxTerm || m.Term == 0 && !beforeElection(m.Body) {
+	case m.Term > maxTerm || m.Term == 0 && !beforeElection(m.Body):
 		return malformed("term %d from server %d; terms go from 1 to 2^62", m.Term, m.From)
 	}
 	switch body := m.Body.(type) {
@@ -173,10 +173,7 @@ func (c *Core) validateLeader(m Message) error {
 // that nothing committed is contradicted: Log Matching, Election Safety and Leader
 // Completeness make each impossible among correct servers.
 func (c *Core) validateAppend(m Message, a AppendEntries) error {
-	if err := validatePosition(a.PrevLogIndex, a.PrevLogTerm, m.Term); err != nil {
-		return err
-	}
-	if err := c.validateLeader(m); err != nil {
+	if err := cmp.Or(validatePosition(a.PrevLogIndex, a.PrevLogTerm, m.Term), c.validateLeader(m)); err != nil {
 		return err
 	}
 	if err := checkEntries(a.PrevLogIndex, a.PrevLogTerm, m.Term, a.Entries); err != nil {

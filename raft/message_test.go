@@ -109,6 +109,9 @@ func TestAMalformedMessageIsRefusedAndChangesNothing(t *testing.T) {
 		"answer: success in a later term": {
 			true, from2(5, raft.AppendEntriesReply{RequestTerm: 4, Success: true}), "cannot give",
 		},
+		"answer: to a round that was not begun": {
+			true, from2(4, raft.AppendEntriesReply{RequestTerm: 4, Round: 1}), "the last was 0",
+		},
 		"answer: behind the log's end":   {true, success(2, 4, 5, 4), "ends at 4"},
 		"answer: match behind the end":   {true, success(2, 4, 4, 5), "ends at 4"},
 		"answer: refusal behind the end": {true, refusal(2, 4, 5, 0, 1), "ends at 4"},

@@ -160,8 +160,3 @@ func (c *Core) answerRead(r read, ok bool) {
 	}
 	c.holdForTerm(c.reply(r.request, ReadIndexReply{r.request.Term, r.id, ok, r.index}))
 }
-
-func (r reading) clone() reading {
-	r.pending, r.answered = slices.Clone(r.pending), slices.Clone(r.answered)
-	return r
-}

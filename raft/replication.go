@@ -16,13 +16,12 @@ var ErrNotLeader = errors.New("not the leader")
 //
 //spec:rule Leaders.2
 func (c *Core) Propose(command []byte) (Index, Term, error) {
-	if c.role != Leader {
+	switch {
+	case c.role != Leader:
 		return 0, 0, ErrNotLeader
-	}
-	if c.Transferring() != 0 {
+	case c.Transferring() != 0:
 		return 0, 0, ErrTransferring
-	}
-	if c.busy(command) {
+	case c.busy(command):
 		return 0, 0, ErrBusy
 	}
 	return c.log.append(Entry{Term: c.currentTerm, Command: command}), c.currentTerm, nil

@@ -163,9 +163,7 @@ func (c *Core) adopt(s *Snapshot) {
 	c.commitIndex = max(c.commitIndex, index)
 	// What is not applied yet is needed, and so are a few entries more, for followers that are a little
 	// behind.
-	if keep := c.config.Keep; index > keep {
-		c.log.dropTo(min(index-keep, c.lastApplied))
-	}
+	c.log.dropTo(min(index-min(index, c.config.Keep), c.lastApplied))
 	c.rebaseMembers(index, s.Members)
 }
 
@@ -297,10 +295,7 @@ func (c *Core) validateInstall(m Message, s InstallSnapshot) error {
 	if err := s.about().check(m.Term); err != nil {
 		return malformed("%v", err)
 	}
-	if err := c.validateCommitted(s.LastIncludedIndex, s.LastIncludedTerm); err != nil {
-		return err
-	}
-	return c.validateLeader(m)
+	return cmp.Or(c.validateCommitted(s.LastIncludedIndex, s.LastIncludedTerm), c.validateLeader(m))
 }
 
 // about is the snapshot without its data.
@@ -309,9 +304,12 @@ func (s InstallSnapshot) about() *Snapshot {
 }
 
 // check returns an error if there can be no such snapshot, in the term most at the latest. Who the
-// servers are has to be in it: the entries that say so are gone.
+// servers are has to be in it: the entries that say so are gone. It need not be there at all.
 func (s *Snapshot) check(most Term) error {
-	if s.LastIncludedIndex == 0 || s.LastIncludedTerm == 0 || s.LastIncludedTerm > most {
+	switch {
+	case s == nil:
+		return nil
+	case s.LastIncludedIndex == 0 || s.LastIncludedTerm == 0 || s.LastIncludedTerm > most:
 		return fmt.Errorf("a snapshot of entry %d of term %d, in term %d",
 			s.LastIncludedIndex, s.LastIncludedTerm, most)
 	}

@@ -32,9 +32,8 @@ func (c *Core) Entries(lo, hi Index) []Entry { return c.log.slice(lo, hi) }
 // known to be durable there. Both are 0 for a stranger, and mean nothing on a server that does not
 // lead.
 func (c *Core) Progress(id ServerID) (nextIndex, matchIndex Index) {
-	p := c.peer(id)
-	if p == nil {
-		return 0, 0
+	if p := c.peer(id); p != nil {
+		return p.nextIndex, p.matchIndex
 	}
-	return p.nextIndex, p.matchIndex
+	return 0, 0
 }
