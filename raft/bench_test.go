@@ -48,6 +48,32 @@ func BenchmarkReplication(b *testing.B) {
 	}
 }
 
+// BenchmarkBacklog is what a proposal costs a leader whose followers do not answer, by how many wait.
+func BenchmarkBacklog(b *testing.B) {
+	for _, waiting := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprint("waiting=", waiting), func(b *testing.B) {
+			p := newPump(b)
+			for i := 0; b.Loop(); i++ {
+				if i%waiting == 0 {
+					b.StopTimer()
+					p = newPump(b)
+					for range waiting {
+						p.propose(b)
+					}
+					b.StartTimer()
+				}
+				p.propose(b)
+			}
+		})
+	}
+}
+
+func (p *pump) propose(b *testing.B) {
+	if _, _, err := p.cores[0].Propose(make([]byte, 64)); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // pump is the least that drives three cores.
 type pump struct {
 	cores   [3]*raft.Core
@@ -59,7 +85,7 @@ type pump struct {
 func newPump(b *testing.B) *pump {
 	p := &pump{}
 	for i := range p.cores {
-		config := setup{batch: 256, window: 8}.filled().config(raft.ServerID(i + 1))
+		config := setup{batch: 256, window: 8, room: 1 << 30}.filled().config(raft.ServerID(i + 1))
 		core, err := raft.New(config, raft.Durable{}, 0)
 		if err != nil {
 			b.Fatal(err)

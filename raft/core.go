@@ -47,6 +47,7 @@ type Core struct {
 	reading   reading   // readindex.go
 	transfer  transfer  // transfer.go
 	snapshots snapshots // snapshot.go
+	backlog   backlog   // backlog.go
 
 	// The way to the disk (durability.go). The state above is changed at once, in memory. Take
 	// hands the difference out as write number seq; until Saved has named it and all before it, it

@@ -41,6 +41,7 @@ type setup struct {
 	batch, window int                                        // MaxBatch and Window; 64 and 4
 	chunk         int                                        // ChunkSize
 	largest       int                                        // MaxSnapshot
+	room          int                                        // MaxUncommitted
 	keep          raft.Index                                 // Keep
 	jitter        func(raft.ServerID) func(uint64) raft.Time // Config's Jitter; each its own
 }
@@ -97,7 +98,8 @@ func (s setup) config(id raft.ServerID) raft.Config {
 	c := raft.Config{
 		ID: id, Jitter: s.jitter(id), MaxBatch: s.batch, Window: s.window,
 		ElectionTimeout: electionTimeout, HeartbeatTimeout: heartbeatTimeout,
-		PreVote: s.careful, CheckQuorum: s.careful, ChunkSize: s.chunk, Keep: s.keep, MaxSnapshot: s.largest,
+		PreVote: s.careful, CheckQuorum: s.careful, ChunkSize: s.chunk, Keep: s.keep,
+		MaxSnapshot: s.largest, MaxUncommitted: s.room,
 	}
 	for other := range raft.ServerID(s.size) {
 		if id <= raft.ServerID(s.size) {

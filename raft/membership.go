@@ -291,16 +291,3 @@ func (ms Configuration) check() error {
 	}
 	return nil
 }
-
-// ErrBusy is returned by Propose while too many bytes are not committed.
-var ErrBusy = errors.New("too much is waiting to be committed")
-
-// busy reports whether another command would make it too many bytes that are not committed. One is
-// always taken, whatever its size. To count anew each time cannot go wrong by and by.
-func (c *Core) busy(command []byte) bool {
-	sum := 0
-	for _, e := range c.log.slice(c.commitIndex+1, c.log.lastIndex()) {
-		sum += len(e.Command)
-	}
-	return c.config.MaxUncommitted > 0 && sum > 0 && sum+len(command) > c.config.MaxUncommitted
-}

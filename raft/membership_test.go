@@ -212,33 +212,3 @@ func TestImpossibleChangesAreRefused(t *testing.T) {
 		t.Errorf("a follower: %v", err)
 	}
 }
-
-// R15: what is not committed has a bound; one command is always taken, and commits make room.
-func TestWhatIsNotCommittedHasABound(t *testing.T) {
-	config := setup{size: 3}.filled().config(1)
-	config.MaxUncommitted = 10
-	core, err := raft.New(config, state(0, 0), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	step := func(m raft.Message) {
-		if err := core.Receive(m); err != nil {
-			t.Fatal(err)
-		}
-		core.Saved(core.Take().Write.Seq)
-	}
-	core.ElectionTimeout()
-	core.Saved(core.Take().Write.Seq)
-	step(vote(2, 1, true))
-	for round := range raft.Index(3) {
-		last := core.Status().LastIndex
-		step(success(2, 1, last-1, last))
-		for _, size := range []int{12, 1} {
-			_, _, err := core.Propose(make([]byte, size))
-			if large := size > 1; large != (err == nil) || err != nil && !errors.Is(err, raft.ErrBusy) {
-				t.Errorf("round %d, %d bytes: %v", round, size, err)
-			}
-		}
-		core.Saved(core.Take().Write.Seq)
-	}
-}
