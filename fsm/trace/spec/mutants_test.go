@@ -37,7 +37,7 @@ func TestMistakesInFigure2AreRefused(t *testing.T) {
 		{"entries of earlier terms are committed by counting", "replication.go",
 			"n > c.commitIndex && t == c.currentTerm", "n > c.commitIndex && t > 0", "AdvanceCommitIndex"},
 		{"an acknowledgement does not wait for the disk", "replication.go",
-			"\tif heartbeat {\n\t\tc.holdForTerm(m)", "\tif true {\n\t\tc.holdForTerm(m)", "its disk has not all"},
+			"len(a.Entries) == 0, c.hold\n", "len(a.Entries) == 0, c.holdForTerm\n", "its disk has not all"},
 		{"a vote for a log that is behind", "election.go",
 			"\treturn c.upToDate(r.LastLogIndex, r.LastLogTerm)\n}\n\n// upToDate", "\treturn true\n}\n\n// upToDate", "vote"},
 		{"two votes in a term", "election.go",
