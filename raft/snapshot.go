@@ -282,7 +282,8 @@ func (c *Core) receiveInstallSnapshotReply(m Message, r InstallSnapshotReply) {
 	}
 }
 
-// maxSnapshot is what a Config.MaxSnapshot of 0 stands for: several times the table of a million locks.
+// maxSnapshot is what a Config.MaxSnapshot of 0 stands for: as much as raft/wal stores, and twenty times
+// the table of a million locks.
 const maxSnapshot = 1 << 30
 
 // validateInstall refuses what no correct leader sends. A part is kept until the last one comes, so
