@@ -65,7 +65,8 @@ func TestTheBacklogIsWhatIsInTheLog(t *testing.T) {
 				}
 				c.leads()
 			case 2, 3:
-				c.receive(success(2, s.Term, 0, s.LastIndex-raft.Index(random.Uint64N(uint64(s.LastIndex-s.CommitIndex+1)))))
+				behind := raft.Index(random.Uint64N(uint64(s.LastIndex - s.CommitIndex + 1)))
+				c.receive(success(2, s.Term, 0, s.LastIndex-behind))
 			default:
 				size := random.IntN(30)
 				waiting := 0

@@ -58,7 +58,7 @@ func (c Config) check() error {
 	case c.MaxBatch < 1 || c.Window < 1:
 		return fmt.Errorf("config: MaxBatch (%d) and Window (%d) must be at least 1", c.MaxBatch, c.Window)
 	case min(c.ChunkSize, c.MaxSnapshot, c.MaxUncommitted) < 0:
-		return fmt.Errorf("config: ChunkSize (%d), MaxSnapshot (%d) and MaxUncommitted (%d) must not be negative",
+		return fmt.Errorf("config: ChunkSize (%d), MaxSnapshot (%d), MaxUncommitted (%d): none can be negative",
 			c.ChunkSize, c.MaxSnapshot, c.MaxUncommitted)
 	}
 	return nil

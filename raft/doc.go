@@ -55,7 +55,7 @@
 // message.go (the two RPCs), log.go, core.go (the state), durability.go (what waits for the disk),
 // election.go, replication.go: these are Figure 2 and nothing more. Each thing beyond has a file of
 // its own, and they can be read in any order: prevote.go, checkquorum.go, snapshot.go, readindex.go,
-// transfer.go, membership.go, backlog.go. config.go is what a server is told, status.go what it tells. invariant.go states what is
-// true of every core at every moment, and every test asks it after every input. Where this code
-// departs from the paper's text, docs/divergences.md says why.
+// transfer.go, membership.go, backlog.go. config.go is what a server is told, status.go what it
+// tells. invariant.go states what is true of every core at every moment, and every test asks it
+// after every input. Where this code departs from the paper's text, docs/divergences.md says why.
 package raft
