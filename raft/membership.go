@@ -208,15 +208,22 @@ func (c *Core) setPeers() {
 }
 
 // dismiss is called by Take when everybody has been told what is committed. It forgets the removed who
-// know it by now, and those who do not answer. If this leader is not a voter any more, it is its own
-// turn: until now it was needed, as nobody else may have the entry that removes it.
+// do not answer, and those who have the entry, once they are told that it is committed: what has told
+// them before may have overtaken the entry, and been refused. If this leader is not a voter any more, it
+// is its own turn: until now it was needed, as nobody else may have the entry that removes it.
 //
 //spec:rule Members.Leave
 func (c *Core) dismiss() {
 	c.peers = slices.DeleteFunc(c.peers, func(p peer) bool {
-		told := p.removed <= min(p.matchIndex, p.sentCommit)
-		silent := c.now >= p.heard+c.config.ElectionTimeout
-		return p.removed != 0 && p.removed <= c.commitIndex && (told || silent)
+		switch {
+		case p.removed == 0 || p.removed > c.commitIndex:
+			return false
+		case p.removed <= p.matchIndex && c.log.base <= p.matchIndex:
+			p.nextIndex = p.matchIndex + 1 // what was sent behind that may not be there yet
+			c.sendAppend(&p, nil)
+			return true
+		}
+		return c.now >= p.heard+c.config.ElectionTimeout
 	})
 	if !c.voter && c.current().index <= c.commitIndex {
 		c.stepDown()

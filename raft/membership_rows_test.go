@@ -192,6 +192,62 @@ func TestAServerOnItsWayOutIsHeardAboutTheLogAlone(t *testing.T) {
 	same(t, "an answer of a stranger", rank{raft.Leader, 2, 1}, c.rank(1))
 }
 
+// That its removal is committed a server may be told before it has the entry, and then it is no wiser. So
+// it is told again when it is known to have it, about the last that it surely has.
+//
+//spec:test Members.Leave
+func TestAServerOnItsWayOutIsToldWhatItCanUnderstand(t *testing.T) {
+	c := careful(t, 4, state(1, 0))
+	c.elected()
+	for id := raft.ServerID(2); id <= 4; id++ {
+		c.receive(success(id, 2, 0, 1))
+	}
+	gone := c.change(1, servers(1, 2, 3))
+	c.receive(success(2, 2, 1, gone))
+	same(t, "commitIndex", gone, c.status(1).CommitIndex)
+	sent := c.appends(1, 4)
+	same(t, "it is told before it has the entry", gone, sent[len(sent)-1].LeaderCommit)
+	c.propose(1, "x")
+	c.outbox(1)
+	c.receive(success(4, 2, 1, gone))
+	farewell := []raft.AppendEntries{{PrevLogIndex: gone, PrevLogTerm: 2, LeaderCommit: gone}}
+	same(t, "what is sent when it has", farewell, c.appends(1, 4))
+	c.outbox(1)
+	c.heartbeat(1)
+	same(t, "messages after that", 0, len(c.appends(1, 4)))
+}
+
+// If the log begins behind what it has, there is nothing to tell it about, and it is sent the snapshot.
+//
+//spec:test Members.Leave
+func TestAServerOnItsWayOutMayNeedTheSnapshot(t *testing.T) {
+	c := careful(t, 4, state(1, 0))
+	c.elected()
+	for id := raft.ServerID(2); id <= 4; id++ {
+		c.receive(success(id, 2, 0, 1))
+	}
+	gone := c.change(1, servers(1, 2, 3))
+	last := c.propose(1, "x")
+	c.receive(success(2, 2, 1, last))
+	c.compact(1, last)
+	same(t, "the log begins", last+1, c.core(1).FirstIndex())
+	c.outbox(1)
+	c.receive(success(4, 2, 1, gone))
+	c.receive(refusal(4, 2, last, 0, last))
+	same(t, "entries for it", 0, len(c.appends(1, 4)))
+	installs := 0
+	for _, m := range c.outbox(1) {
+		_, install := m.Body.(raft.InstallSnapshot)
+		if install && m.To == 4 {
+			installs++
+		}
+	}
+	same(t, "snapshots for it", 1, installs)
+	c.receive(message(4, 1, 2, raft.InstallSnapshotReply{RequestTerm: 2, LastIncludedIndex: last, Installed: true}))
+	same(t, "what is sent when it has that", []raft.AppendEntries{{PrevLogIndex: last, PrevLogTerm: 2, LeaderCommit: last}},
+		c.appends(1, 4))
+}
+
 // M04 (etcd 10998): a learner does not campaign, not even if the leader says so, but it answers when it
 // is asked for a vote: who asks may know of its promotion.
 //
