@@ -9,7 +9,8 @@ import (
 	"ticketing/internal/planted"
 )
 
-// runner is a program that runs a scenario file and prints which invariant broke, where and how.
+// runner is a program that runs a scenario file and prints which invariants broke, where and how, and which
+// expectation failed.
 const runner = `package main
 
 import (
@@ -32,6 +33,9 @@ func main() {
 		fmt.Println(v.Invariant, "on", v.Node, v.Detail)
 	}
 	fmt.Println("held", r.Held())
+	if r.Failure != nil {
+		fmt.Println(r.Failure)
+	}
 }
 `
 
