@@ -155,9 +155,10 @@ same log have different tables, which must never be.`,
 		name: "snapshot", run: (*command).snapshot,
 		about: `snapshot makes each server take a snapshot of its table, or only the one at
 -at. It waits until they are on the disks, and tells up to which entries they
-go. The logs begin behind them then. Servers do so by themselves, see lockd
--snapshot-every; this is for before an upgrade, or when a disk fills up. It
-exits with 1 if a server does not answer or is not done within -timeout.`,
+go. Of the log before that 100,000 entries stay, for servers that are behind.
+Servers do so by themselves, see lockd -snapshot-every; this is for before an
+upgrade, or when a disk fills up. It exits with 1 if a server does not answer
+or is not done within -timeout.`,
 	}}
 }
 
