@@ -34,6 +34,7 @@ type invariant struct {
 
 	store   func(w *World, n *node) string // a disk's durable state changed
 	restart func(w *World, n *node) string
+	end     func(w *World) string // the run is over, and nothing is broken
 }
 
 // Names of invariants that are reported from elsewhere than a check_*.go file.
@@ -56,7 +57,7 @@ func invariants() []invariant {
 		commitMonotone(), commitAgreement(), commitDurable(), leaderCompleteness(), stateMachineSafety(),
 		acknowledgedDurable(), tokensIncrease(), oneHolder(), grantedOnce(), removalMeant(), neverWithdrawn(),
 		leaderWaits(), gateHolds(), oneExpire(), expireEarned(), ghostCleaned(),
-		fencedWrites(), holderServed(), readsLinearizable(),
+		fencedWrites(), holderServed(), readsLinearizable(), clientsAgree(),
 		membersLogged(), oneChange(), majoritiesOverlap(),
 		snapshotAgreesCheck(), snapshotCommittedCheck(), snapshotDurableCheck(),
 		{name: wellFormed, sentence: "no server gets a message that a correct peer cannot have sent"},
@@ -97,7 +98,7 @@ type hooks struct {
 	onStep, onChange, onAppend, onSend, onReceived []invariant
 	onPropose, onApply, onFirstApply, onAnswer     []invariant
 	onTook, onHeard, onStore, onBoot, onRead       []invariant
-	onShown, onLanded, onSaves, onRestored         []invariant
+	onShown, onLanded, onSaves, onRestored, onEnd  []invariant
 }
 
 func newHooks() hooks {
@@ -126,6 +127,7 @@ func newHooks() hooks {
 		add(&h.onRestored, i.restored != nil)
 		add(&h.onStore, i.store != nil)
 		add(&h.onBoot, i.restart != nil)
+		add(&h.onEnd, i.end != nil)
 	}
 	return h
 }
@@ -247,5 +249,17 @@ func (h *hooks) store(w *World, n *node) {
 func (h *hooks) restart(w *World, n *node) {
 	for i := range h.onBoot {
 		w.judge(&h.onBoot[i], n, h.onBoot[i].restart(w, n))
+	}
+}
+
+// end is asked only if nothing else is broken.
+func (h *hooks) end(w *World) {
+	for i := range h.onEnd {
+		if len(w.broken) > 0 {
+			return
+		}
+		if problem := h.onEnd[i].end(w); problem != "" {
+			w.violate(h.onEnd[i].name, "clients", problem)
+		}
 	}
 }

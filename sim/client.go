@@ -138,6 +138,7 @@ func (w *World) begins(c *client, q fsm.Request, via raft.ServerID) {
 	c.seq++
 	// It has one request at a time: all earlier ones are closed.
 	q.Seq, q.Lowest, q.Owner = c.seq, c.seq, string(c.name)
+	w.noteAsked(c, &q)
 	c.via, c.open = via, true
 	c.state, c.token = stateWaiting, 0
 	if via != 0 {

@@ -36,6 +36,7 @@ func (w *World) clientReceives(c *client, f *flight) {
 	}
 	w.steps++
 	q, y := f.client.request, f.client.reply
+	w.noteHeard(c, &q, &y)
 	if !c.open || q.Seq != c.request.Seq || q.Client != c.request.Client {
 		w.traceAnswer(c, f, "ignored")
 		w.ignored(c, q, y)

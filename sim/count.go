@@ -84,6 +84,10 @@ const (
 	countRunsWithBoth
 	countHeartbeats
 	countViolations
+	countHistories
+	countHistoriesOperations
+	countHistoriesGaveUp
+	countHistoriesCut
 	countMessages // of all; behind it one for each messageKind
 	countEnd      = countMessages + counter(messageWrite) + 1
 )
@@ -121,6 +125,8 @@ func counterNames() [countEnd]string {
 		countMembersAdded: "members.added", countMembersPromoted: "members.promoted", countMembersRemoved: "members.removed",
 		countMembersUnknown: "members.unknown", countMembersTakenBack: "members.taken-back",
 		countMembersLeft: "members.left", countRunsWithBoth: "runs.both",
+		countHistories: "histories", countHistoriesOperations: "histories.operations",
+		countHistoriesGaveUp: "histories.gave-up", countHistoriesCut: "histories.cut",
 		countHeartbeats: "messages.append.empty",
 	}
 	for k := messageVote; k <= messageWrite; k++ {

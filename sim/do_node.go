@@ -132,6 +132,7 @@ func (w *World) setClock(c SetClock, started bool) {
 	}
 	k.fromLocal += raft.Time(micros(c.Offset))
 	k.wall += micros(c.Jump)
+	w.paceHistory()
 	if started && a.node != nil && a.node.alive {
 		a.node.timerAt = 0 // what was armed rests on the old rate
 		a.node.timerGen++

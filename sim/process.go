@@ -41,6 +41,7 @@ func (w *World) process(n *node, f *flight) {
 		for _, call := range sortedCalls(n.calls) {
 			if open := n.calls[call]; open.client == f.from {
 				delete(n.calls, call)
+				w.noteLeft(f.from, &open.request)
 				n.replica.Disconnect(open.request)
 			}
 		}

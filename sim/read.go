@@ -21,7 +21,8 @@ type readings struct {
 // openRead is a read that is not over.
 type openRead struct {
 	call  uint64
-	floor raft.Index // the last entry of which somebody outside knew when it began
+	floor raft.Index // the last entry of which somebody outside knew when it began,
+	began int64      // by the history's clock
 }
 
 // What became of a read, in "expect S1 read=…".
@@ -52,7 +53,7 @@ func (w *World) doRead(c ReadTable) {
 		return
 	}
 	n.nextCall++
-	n.reading.open = append(n.reading.open, openRead{n.nextCall, w.told})
+	n.reading.open = append(n.reading.open, openRead{n.nextCall, w.told, w.historyTime()})
 	n.reading.last = readWaiting
 	if n.paused {
 		n.inbox = append(n.inbox, input{read: n.nextCall})
@@ -83,6 +84,7 @@ func (w *World) answerRead(n *node, y *fsm.Reply) {
 		return
 	}
 	w.counters[countReads]++
+	w.noteRead(n, &r)
 	w.readOver(n, readAnswered)
 	w.told = max(w.told, n.status.LastApplied)
 }

@@ -83,6 +83,7 @@ func Run(s *Scenario, o Options) (*Result, error) {
 	}
 	r := &Result{Scenario: s, Seed: w.seed, Without: w.config.without, Nodes: len(w.nodes), Trace: w.trace}
 	r.Failure = w.play(s, o.KeepGoing)
+	w.checks.end(w)
 	if errors.Is(r.Failure, errHalted) {
 		r.Failure = nil
 	}

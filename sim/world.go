@@ -35,6 +35,7 @@ type World struct {
 	counters  counters
 	checks    hooks
 	ledger    ledger
+	history   history
 	broken    []Violation
 	door      *door           // of the lock-delay, in the one experiment that compares with it
 	tolerate  map[string]bool // invariants whose violation does not end the run; nil ends at the first
@@ -143,6 +144,7 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 		}
 	}
 	w.checks = newHooks()
+	w.history.clock.rate = trueRate
 	w.ledger.sets = []effective{{members: config.first()}}
 	return w
 }
