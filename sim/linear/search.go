@@ -48,13 +48,18 @@ func prepare(all []Operation) *search {
 	for _, o := range all {
 		answered[o.Token] = answered[o.Token] || o.Kind == Acquire && o.Outcome == OK
 	}
-	traces := false // of a tenure that no Acquire's answer tells of
+	seen := map[string]int64{} // of an owner a tenure that no Acquire's answer tells of, the last time
+	var somebody int64         // the same of a tenure of which nobody has said whose it is
 	for _, o := range all {
 		switch {
 		case o.Outcome != Unknown:
 			s.done = append(s.done, o)
-			traces = traces || o.Kind == Acquire && o.Outcome == No ||
-				o.Outcome == OK && !answered[o.Token] && (o.Token != 0 || o.Kind == Release)
+			switch {
+			case o.Kind == Get && o.Token != 0 && !answered[o.Token]:
+				seen[o.Owner] = max(seen[o.Owner], o.Return+1)
+			case o.Kind == Acquire && o.Outcome == No, o.Kind != Get && o.Outcome == OK && !answered[o.Token]:
+				somebody = max(somebody, o.Return+1)
+			}
 		case o.Kind != Acquire && o.Token != 0:
 			end := o.Call + o.Lease // a Release has none
 			if t, limited := s.gone[o.Token]; !limited || end < t {
@@ -63,7 +68,8 @@ func prepare(all []Operation) *search {
 		}
 	}
 	for _, o := range all {
-		if o.Outcome == Unknown && (o.Kind == Acquire && traces || o.Kind == Release && o.Token == 0) {
+		explains := o.Kind == Acquire && o.Call < max(somebody, seen[o.Client]) || o.Kind == Release && o.Token == 0
+		if o.Outcome == Unknown && explains {
 			o.Return = Never
 			s.open = append(s.open, o)
 		}
