@@ -149,6 +149,7 @@ func showings(t *testing.T) map[string][]showing {
 	all := showingsOfLogsAndLocks(t)
 	maps.Copy(all, showingsOfSnapshots(t))
 	maps.Copy(all, showingsOfMembers())
+	maps.Copy(all, showingsOfHistories())
 	return all
 }
 

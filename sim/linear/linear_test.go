@@ -1,0 +1,75 @@
+package linear
+
+import (
+	"strings"
+	"testing"
+
+	"ticketing/fsm"
+)
+
+func op(client string, kind Kind, token fsm.Token, outcome Outcome, call, ret int64) Operation {
+	o := Operation{Client: client, Kind: kind, Key: "door", Token: token, Outcome: outcome, Call: call, Return: ret}
+	if kind == Acquire || kind == Extend {
+		o.Lease = 100
+	}
+	return o
+}
+
+func saw(owner string, token fsm.Token, call, ret int64) Operation {
+	o := op("S1", Get, token, OK, call, ret)
+	o.Owner = owner
+	return o
+}
+
+func hungUp(o Operation, at int64) Operation { o.Left = at; return o }
+
+const none = "no order"
+
+// Each wrong history has a right neighbour.
+func TestAHistoryIsRightIfOneOrderExplainsIt(t *testing.T) {
+	a := op("A", Acquire, 1, OK, 0, 5)
+	open := op("A", Acquire, 0, Unknown, 0, Never)
+	for _, c := range []struct {
+		what, says string
+		all        []Operation
+	}{
+		{"a hand-over", "", []Operation{a, op("B", Acquire, 2, OK, 1, 20), op("A", Release, 1, OK, 10, 12)}},
+		{"two holders", none, []Operation{a, op("B", Acquire, 2, OK, 1, 99)}},
+		{"a lease is over", "", []Operation{a, op("B", Acquire, 2, OK, 1, 100)}},
+		{"a grant is lost", none, []Operation{a, op("A", Release, 1, No, 6, 9)}},
+		{"a grant is lost to a reader", none, []Operation{a, saw("", 0, 6, 9)}},
+		{"a reader sees the grant", "", []Operation{a, saw("A", 1, 6, 9)}},
+		{"a reader sees another owner", none, []Operation{a, saw("B", 1, 6, 9)}},
+		{"a client hangs up", "", []Operation{hungUp(a, 4), saw("", 0, 6, 9)}},
+		{"a client hangs up later", none, []Operation{hungUp(a, 10), saw("", 0, 6, 9)}},
+		{"a release happens twice", none, []Operation{a, op("A", Release, 1, OK, 6, 7), op("A", Release, 1, OK, 8, 9)}},
+		{"a release may have happened", "", []Operation{a, op("A", Release, 1, Unknown, 6, Never), saw("", 0, 7, 9)}},
+		{"or not", "", []Operation{a, op("A", Release, 1, Unknown, 6, Never), saw("A", 1, 7, 9)}},
+		{"what was seen is lost", none, []Operation{open, saw("A", 1, 6, 7), saw("", 0, 8, 9)}},
+		{"what was seen stays", "", []Operation{open, saw("A", 1, 6, 7), saw("A", 1, 8, 9)}},
+		{"what was seen changes", none, []Operation{open, saw("A", 1, 6, 7), saw("A", 2, 8, 9)}},
+		{"nobody has asked", none, []Operation{open, saw("B", 1, 6, 7)}},
+		{"an extended lease is cut short", none, []Operation{a, op("A", Extend, 1, OK, 50, 60), saw("", 0, 110, 149)}},
+		{"an extended lease is over", "", []Operation{a, op("A", Extend, 1, OK, 50, 60), saw("", 0, 110, 150)}},
+		{"a lease that may be a shorter one", "", []Operation{
+			func() Operation { o := a; o.Lease = 900; return o }(), op("A", Extend, 1, Unknown, 50, Never), saw("", 0, 110, 150),
+		}},
+		{"an extension revives", none, []Operation{a, op("A", Release, 1, OK, 6, 7), op("A", Extend, 1, OK, 8, 9)}},
+		{"a table rejects", "", []Operation{a, op("B", Acquire, 0, No, 6, 9)}},
+		{"a table rejects without reason", none, []Operation{op("B", Acquire, 0, No, 6, 9)}},
+		{"a token twice", "given out twice", []Operation{a, op("B", Acquire, 1, OK, 0, 200)}},
+		{"a token goes back", "goes back", []Operation{op("A", Acquire, 2, OK, 0, 5), op("B", Acquire, 1, OK, 6, 200)}},
+	} {
+		got, gaveUp := Check(c.all, 1000)
+		if (c.says == "") != (got == "") || !strings.Contains(got, c.says) || gaveUp != 0 {
+			t.Errorf("%s: %q, not %q; gave up on %d", c.what, got, c.says, gaveUp)
+		}
+	}
+}
+
+func TestASearchThatIsTooLongIsGivenUpAndCounted(t *testing.T) {
+	all := []Operation{op("A", Acquire, 1, OK, 0, 5), op("A", Release, 1, No, 6, 9)}
+	if problem, gaveUp := Check(all, 0); problem != "" || gaveUp != 1 {
+		t.Errorf("%q, gave up on %d", problem, gaveUp)
+	}
+}
