@@ -28,7 +28,7 @@ type requestID struct {
 const historyMost = 8192
 
 // historyPlaces is how long to search for an order of one key's operations.
-const historyPlaces = 200_000
+const historyPlaces = 20_000
 
 // rounding, in µs, is more than a lease may seem shorter for clocks being read in whole µs.
 const rounding = 1000
@@ -91,8 +91,15 @@ func (w *World) noteHeard(c *client, q *fsm.Request, y *fsm.Reply) {
 		o.Token, o.Outcome = y.Result.Token, linear.OK
 	case fsm.Released, fsm.Extended:
 		o.Outcome = linear.OK
-	case fsm.NotFound, fsm.GrantRejected:
+	case fsm.NotFound:
 		o.Outcome = linear.No
+	case fsm.GrantRejected:
+		// The table has carried out nothing, so a copy of the request that comes late can still be
+		// granted: what was seen is one thing, and the request stays open.
+		seen := *o
+		seen.Outcome, seen.Return = linear.No, w.historyTime()
+		h.all = append(h.all, seen)
+		return
 	default:
 		return
 	}

@@ -57,6 +57,9 @@ func TestAHistoryIsRightIfOneOrderExplainsIt(t *testing.T) {
 		{"an extension revives", none, []Operation{a, op("A", Release, 1, OK, 6, 7), op("A", Extend, 1, OK, 8, 9)}},
 		{"a table rejects", "", []Operation{a, op("B", Acquire, 0, No, 6, 9)}},
 		{"a table rejects without reason", none, []Operation{op("B", Acquire, 0, No, 6, 9)}},
+		{"a token goes back on one key, though both were asked for at once", none, []Operation{
+			op("A", Acquire, 2, OK, 0, 15), saw("A", 2, 10, 20), op("B", Acquire, 1, OK, 5, 200),
+		}},
 		{"a token twice", "given out twice", []Operation{a, op("B", Acquire, 1, OK, 0, 200)}},
 		{"a token goes back", "goes back", []Operation{op("A", Acquire, 2, OK, 0, 5), op("B", Acquire, 1, OK, 6, 200)}},
 	} {
