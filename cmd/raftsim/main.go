@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"ticketing/sim"
@@ -36,7 +37,7 @@ func main() {
 	// Only what runs many seeds has something to say when it is interrupted. A second Ctrl-C ends
 	// anything.
 	context.AfterFunc(ctx, stop)
-	if len(os.Args) < 2 || os.Args[1] != "explore" && os.Args[1] != "experiment" {
+	if len(os.Args) < 2 || !slices.Contains([]string{"explore", "experiment", "shrink"}, os.Args[1]) {
 		stop()
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
@@ -54,6 +55,7 @@ func commands() []command {
 		{"run", "[flags] NAME|FILE", "run a scenario and draw it", runScenario},
 		{"explore", "[flags]", "search random runs for a broken invariant", explore},
 		{"replay", "-seed N [flags]", "one run of the search, as a failure printed it", replay},
+		{"shrink", shrinkArgs, "the shortest scenario that breaks the same", shrink},
 		{"experiment", "NAME [flags]", "measure what a sentence about locks claims", measure},
 		{"table", "[flags]", "which combinations of defences are safe, by exhaustive search", table},
 		{"trace", "[-draw] FILE…", "print or draw what real nodes, or a run, have written", printTrace},
@@ -139,6 +141,7 @@ See it
 Search
   raftsim explore -seeds 1-5000    random runs; -faults mild|harsh; stops at the first broken invariant
   raftsim replay -seed N           one of them again, the very command that a failure prints
+  raftsim shrink -seed N           the shortest scenario that breaks the same; NAME|FILE: of a scenario
 Check
   raftsim table                    every combination of defences: safe, or the shortest way to what breaks
 Measure

@@ -109,8 +109,9 @@ func TestAFailureOfTheSearchPrintsTheCommandThatRepeatsIt(t *testing.T) {
 		t.Fatalf("exit %d, %s\n%s", code, errs, out)
 	}
 	_, again, found := strings.Cut(out, "again: raftsim ")
-	if !found {
-		t.Fatalf("no command to repeat it in:\n%s", out)
+	again, shorter, both := strings.Cut(again, "\nshorter: raftsim ")
+	if !found || !both || shorter != strings.Replace(again, "replay", "shrink", 1)+"\n" {
+		t.Fatalf("no command to repeat or to shrink it in:\n%s", out)
 	}
 	code, replayed, errs := try(strings.Fields(again)...)
 	if code != exitBroken || errs != "" {

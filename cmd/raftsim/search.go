@@ -168,6 +168,9 @@ func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
 			violated = append(violated, v.Invariant)
 		}
 		report["violated"], report["replay"] = violated, shared.replayCommand(r.Seed)
+		if len(violated) > 0 {
+			report["shrink"] = shrinkCommand(shared.replayCommand(r.Seed))
+		}
 		if r.Failure != nil {
 			report["failure"] = r.Failure.Error()
 		}

@@ -170,4 +170,7 @@ func writeVerdict(out io.Writer, r *sim.Result, again string) {
 		return
 	}
 	fmt.Fprintf(out, "seed %d; again: %s\n", r.Seed, again)
+	if len(r.Violations) > 0 {
+		fmt.Fprintf(out, "shorter: %s\n", shrinkCommand(again))
+	}
 }
