@@ -128,10 +128,15 @@ func (w *World) send(f *flight) {
 		return
 	}
 	if l.lossPPM > 0 && chance(draw(w.seed, streamLoss, a, b, n), l.lossPPM) {
+		w.note(f, "drop", 0)
 		w.lose(f, "loss")
 		return
 	}
-	w.launch(f, w.delay(f, streamDelay))
+	delay := w.delay(f, streamDelay)
+	if delay > l.delayMax {
+		w.note(f, "slow", delay)
+	}
+	w.launch(f, delay)
 	if l.duplicatePPM > 0 && chance(draw(w.seed, streamDuplicate, a, b, n), l.duplicatePPM) {
 		w.duplicate(f)
 	}

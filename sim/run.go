@@ -20,6 +20,7 @@ type Options struct {
 	Deep      bool     // run raft.Check and raft.Delta after every input: slow, for tests
 	KeepGoing bool     // a broken invariant and a failed expectation do not end the run
 	MaxSteps  int64    // the most events of a run; 0 is a million, which is enough for hours of a cluster
+	effects   *[]effect
 }
 
 // Result is what came of a run.
@@ -123,7 +124,7 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 		return nil, err
 	}
 	w := newWorld(seed, config, s.clients())
-	w.manual, w.deep = manual, o.Deep
+	w.manual, w.deep, w.effects = manual, o.Deep, o.effects
 	w.maxSteps = cmp.Or(o.MaxSteps, 1_000_000)
 	w.tolerate = s.expectedViolations()
 	if o.KeepGoing {

@@ -74,7 +74,7 @@ func (s Shrink) Run(ctx context.Context) (*Shrunk, error) {
 		return nil, heldError(r)
 	}
 	m := &shrinker{
-		ctx: ctx, progress: s.Progress, maxSteps: 2*r.Steps + 10_000, title: s.Scenario.Title, tried: map[string]bool{},
+		ctx: ctx, progress: s.Progress, maxSteps: 2*r.Steps + 10_000, title: s.Scenario.Title, failed: map[string]bool{},
 		best: &Shrunk{
 			Invariant: broken[0].Invariant, Expected: len(r.Unexpected()) == 0, Before: s.Scenario.Actions(),
 		},
@@ -89,6 +89,9 @@ func (s Shrink) Run(ctx context.Context) (*Shrunk, error) {
 		if m.best.Scenario.Text == before {
 			break
 		}
+	}
+	if m.explicit() {
+		m.round()
 	}
 	m.best.Cut = ctx.Err() != nil
 	return m.finish()
@@ -107,9 +110,9 @@ type shrinker struct {
 	progress func(*Shrunk)
 	title    string
 	maxSteps int64
-	lines    []Command  // of the best so far,
-	at       trace.Time // and when it breaks
-	tried    map[string]bool
+	lines    []Command       // of the best so far,
+	at       trace.Time      // and when it breaks
+	failed   map[string]bool // texts that break something else, or nothing
 	best     *Shrunk
 }
 
@@ -165,10 +168,10 @@ func (m *shrinker) try(lines []Command) bool {
 		return false
 	}
 	text := m.text(lines)
-	if m.tried[text] { // it breaks nothing, or it did but has become shorter since
-		return text == m.best.Scenario.Text
+	if m.failed[text] {
+		return false
 	}
-	m.tried[text] = true
+	m.failed[text] = true // until it turns out otherwise
 	s, err := Parse("shrunk.txt", text)
 	if err != nil {
 		return false // such as a node that is named and is not there
@@ -182,6 +185,7 @@ func (m *shrinker) try(lines []Command) bool {
 	if i < 0 {
 		return false
 	}
+	delete(m.failed, text)
 	m.lines, m.at = lines, r.Violations[i].At
 	m.best.Scenario, m.best.After = s, s.Actions()
 	if m.progress != nil {

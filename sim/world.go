@@ -43,6 +43,7 @@ type World struct {
 	told      raft.Index // the last entry of which somebody outside knows what it came to
 	firstTerm raft.Term  // the highest of the states that the run starts from
 
+	effects  *[]effect       // what the network did by chance, if somebody asks for it
 	trace    *trace.Trace    // nil when nobody looks
 	cause    int64           // the event that is being handled
 	deep     bool            // run raft.Check and raft.Delta after every input
