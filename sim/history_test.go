@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"ticketing/fsm"
+	"ticketing/internal/planted"
 )
 
 // releases shows that a client is granted token 1 and gives it back at once, and hears this.
@@ -46,12 +47,12 @@ func TestWhatClientsSeeInRandomRunsIsJudged(t *testing.T) {
 
 // An answer that is turned around on its way to the client shows on no server.
 func TestTheSearchFindsAnAnswerThatIsTurnedAround(t *testing.T) {
-	found := planted(t, "client_answers.go", "	w.noteHeard(c, &q, &y)\n",
-		`	if y.Result.Kind == fsm.Released && q.Seq%8 == 0 {
+	found := planted.Run(t, searches, nil, planted.Mistake{File: "sim/client_answers.go", Is: "	w.noteHeard(c, &q, &y)\n",
+		Instead: `	if y.Result.Kind == fsm.Released && q.Seq%8 == 0 {
 		y.Result.Kind = fsm.NotFound
 	}
 	w.noteHeard(c, &q, &y)
-`)
+`})
 	if want := "clients-agree "; len(found) < len(want) || found[:len(want)] != want {
 		t.Errorf("the search finds %s", found)
 	}

@@ -2,9 +2,10 @@ package sim
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"ticketing/internal/planted"
 )
 
 // shrinks is a program that looks for five seeds that break something, shrinks them, and prints of
@@ -52,7 +53,7 @@ func TestBugsPlantedInRaftShrinkToo(t *testing.T) {
 		},
 	} {
 		t.Run(bug.name, func(t *testing.T) {
-			out := overlaid(t, shrinks, filepath.Join("raft", bug.file), bug.old, bug.new)
+			out := planted.Run(t, shrinks, nil, inRaft(bug.file, bug.old, bug.new))
 			t.Log(out)
 			var lengths []int
 			for line := range strings.Lines(out) {
