@@ -82,6 +82,14 @@ const (
 	countMembersTakenBack
 	countMembersLeft
 	countRunsWithBoth
+	countLeadersTwo
+	countLeadersInherit
+	countElectionsAgain
+	countDeposedAlone
+	countCommitsEarlier
+	countCommitsAhead
+	countExpireOutlived
+	countReadsDeposed
 	countHeartbeats
 	countViolations
 	countHistories
@@ -127,6 +135,10 @@ func counterNames() [countEnd]string {
 		countMembersLeft: "members.left", countRunsWithBoth: "runs.both",
 		countHistories: "histories", countHistoriesOperations: "histories.operations",
 		countHistoriesGaveUp: "histories.gave-up", countHistoriesCut: "histories.cut",
+		countLeadersTwo: "leaders.two", countLeadersInherit: "leaders.inherit",
+		countElectionsAgain: "elections.again", countDeposedAlone: "deposed.alone",
+		countCommitsEarlier: "commits.earlier-term", countCommitsAhead: "commits.ahead-of-disk",
+		countExpireOutlived: "expire.outlived", countReadsDeposed: "reads.deposed",
 		countHeartbeats: "messages.append.empty",
 	}
 	for k := messageVote; k <= messageWrite; k++ {

@@ -32,6 +32,7 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 	}
 	if *before != *after {
 		w.countState(before, after)
+		w.countLead(n, before, after, left)
 		w.checks.change(w, n, before, after)
 	}
 	if received != nil {
@@ -89,6 +90,9 @@ func (w *World) observeApply(n *node, a *fsm.Applied) {
 		w.traceApply(n, a)
 	}
 	w.checks.apply(w, n, a)
+	if n.status.Role == raft.Leader && int(a.Index) > len(n.disk.chains) {
+		w.counters[countCommitsAhead]++
+	}
 	switch key := a.Envelope.Key; {
 	case a.Result.Again:
 	case a.Result.Kind == fsm.Granted, a.Result.Kind == fsm.Extended:
@@ -101,6 +105,7 @@ func (w *World) observeApply(n *node, a *fsm.Applied) {
 	}
 	w.ledger.applied++
 	w.countApplied(a)
+	w.countOutlived(a)
 	w.checks.firstApply(w, n, a)
 	w.ledger.note(a)
 }

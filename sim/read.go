@@ -21,8 +21,9 @@ type readings struct {
 // openRead is a read that is not over.
 type openRead struct {
 	call  uint64
-	floor raft.Index // the last entry of which somebody outside knew when it began,
+	floor raft.Index // the last entry of which somebody outside knew when it began
 	began int64      // by the history's clock
+	led   bool       // the server led when it was asked
 }
 
 // What became of a read, in "expect S1 read=…".
@@ -53,7 +54,8 @@ func (w *World) doRead(c ReadTable) {
 		return
 	}
 	n.nextCall++
-	n.reading.open = append(n.reading.open, openRead{n.nextCall, w.told, w.historyTime()})
+	led := n.status.Role == raft.Leader
+	n.reading.open = append(n.reading.open, openRead{n.nextCall, w.told, w.historyTime(), led})
 	n.reading.last = readWaiting
 	if n.paused {
 		n.inbox = append(n.inbox, input{read: n.nextCall})
@@ -80,6 +82,9 @@ func (w *World) answerRead(n *node, y *fsm.Reply) {
 	n.reading.open = slices.Delete(n.reading.open, i, i+1)
 	w.checks.read(w, n, &r, y)
 	if y.Status != fsm.Answered {
+		if r.led && n.status.Role != raft.Leader {
+			w.counters[countReadsDeposed]++
+		}
 		w.readOver(n, readFailed)
 		return
 	}
