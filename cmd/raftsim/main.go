@@ -56,6 +56,7 @@ func commands() []command {
 		{"explore", "[flags]", "search random runs for a broken invariant", explore},
 		{"replay", "-seed N [flags]", "one run of the search, as a failure printed it", replay},
 		{"shrink", shrinkArgs, "the shortest scenario that breaks the same", shrink},
+		{"merge", "[flags] FILE…", "add up the results of a search on several machines", mergeResults},
 		{"experiment", "NAME [flags]", "measure what a sentence about locks claims", measure},
 		{"table", "[flags]", "which combinations of defences are safe, by exhaustive search", table},
 		{"trace", "[-draw] FILE…", "print or draw what real nodes, or a run, have written", printTrace},
@@ -140,6 +141,7 @@ See it
   raftsim trace FILE…              what lockd -trace has written on each node, as one; -draw for a picture
 Search
   raftsim explore -seeds 1-5000    random runs; -faults mild|harsh; stops at the first broken invariant
+  raftsim merge FILE…              add up what explore -shard I/N -out FILE has found on N machines
   raftsim replay -seed N           one of them again, the very command that a failure prints
   raftsim shrink -seed N           the shortest scenario that breaks the same; NAME|FILE: of a scenario
 Check

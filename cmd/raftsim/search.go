@@ -38,7 +38,12 @@ func (s *searchFlags) search() (sim.Search, error) {
 
 // replayCommand is the command that runs a seed of the search again.
 func (s *searchFlags) replayCommand(seed uint64) string {
-	words := fmt.Sprintf("raftsim replay -seed %d -faults %s", seed, s.faults)
+	return s.command(fmt.Sprintf("raftsim replay -seed %d", seed))
+}
+
+// command adds the flags that both commands have.
+func (s *searchFlags) command(words string) string {
+	words += " -faults " + s.faults
 	if s.nodes != 0 {
 		words += fmt.Sprintf(" -nodes %d", s.nodes)
 	}
@@ -46,57 +51,6 @@ func (s *searchFlags) replayCommand(seed uint64) string {
 		words += " -without " + s.without
 	}
 	return words
-}
-
-// explore runs many seeds.
-func explore(ctx context.Context, c *call) error {
-	var l look
-	var shared searchFlags
-	var seeds string
-	var lasting time.Duration
-	var jobs int
-	var asJSON bool
-	err := c.parse("explore", "[flags]", func(f *flag.FlagSet) {
-		l.define(f)
-		shared.define(f)
-		f.StringVar(&seeds, "seeds", "", "the seeds `A-B`, both included; 1-1000 unless -for is given")
-		f.DurationVar(&lasting, "for", 0, "go on for `DUR` from seed 1, or from A with -seeds A-")
-		f.IntVar(&jobs, "j", 0, "how many runs at a time; 0 is one a core. The findings do not depend on it")
-		f.BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
-	})
-	if err != nil {
-		return err
-	}
-	if c.flags.NArg() != 0 {
-		return misuse("explore takes flags only, not %q", c.flags.Arg(0))
-	}
-	search, err := shared.search()
-	if err != nil {
-		return err
-	}
-	if search.From, search.To, err = seedRange(seeds, lasting); err != nil {
-		return err
-	}
-	if lasting < 0 || jobs < 0 {
-		return misuse("-for and -j must not be negative")
-	}
-	search.For, search.Jobs = lasting, jobs
-	meter := newMeter(c, search)
-	search.Progress = meter.tick
-	begun := time.Now()
-	findings, err := search.Explore(ctx)
-	meter.clear()
-	if err != nil {
-		return err
-	}
-	c.broken = findings.Failed != nil
-	c.cut = findings.Failed == nil && (ctx.Err() != nil || findings.Seeds == 0)
-	findings.Cut = c.cut
-	if asJSON {
-		return printJSON(c, &shared, findings)
-	}
-	c.printFindings(&l, &shared, search, findings, time.Since(begun))
-	return nil
 }
 
 // seedRange reads A-B, A- or N.
@@ -136,7 +90,7 @@ func newMeter(c *call, s sim.Search) *meter {
 }
 
 func (m *meter) tick(f *sim.Findings) {
-	if !isTerminal(m.c) || time.Since(m.shown) < 200*time.Millisecond {
+	if !onScreen(m.c.err) || time.Since(m.shown) < 200*time.Millisecond {
 		return
 	}
 	m.shown = time.Now()
@@ -160,7 +114,7 @@ func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
 	report := map[string]any{
 		"seeds": f.Seeds, "first": f.First, "last": f.Last, "faults": shared.faults, "nodes": shared.nodes,
 		"without": shared.without, "simulated_us": int64(f.SimTime), "events": f.Steps, "counters": f.Counters(),
-		"held": f.Failed == nil && f.Seeds > 0, "complete": !f.Cut,
+		"held": f.Failed == nil && f.Seeds > 0, "complete": !f.Cut, "unseen": names(f.Unseen()),
 	}
 	if r := f.Failed; r != nil {
 		var violated []string
@@ -178,10 +132,25 @@ func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
 	return c.printAsJSON(report)
 }
 
-// printFindings says what happened, that it did happen, and what broke.
+// printFindings says what happened, what did not, and what broke.
 func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f *sim.Findings, took time.Duration) {
 	fmt.Fprintf(c.out, "seeds %d-%d, faults %s: %d runs, %.1f cluster-hours simulated, %d events, in %s\n",
 		f.First, max(f.Last, f.First), shared.faults, f.Seeds, float64(f.SimTime)/3.6e9, f.Steps, took.Round(100*time.Millisecond))
+	c.printCounts(f)
+	if f.Failed == nil {
+		c.printUnseen(f)
+		return
+	}
+	again := shared.replayCommand(f.Failed.Seed)
+	r := f.Failed
+	if recorded, err := search.Run(r.Seed, sim.Options{Record: true}); err == nil {
+		r = recorded // the same run, with its trace
+	}
+	c.verdict(r, l.style(c), again)
+}
+
+// printCounts says how often what happened.
+func (c *call) printCounts(f *sim.Findings) {
 	n := f.Count
 	fmt.Fprintf(c.out, "  Expires applied  %8d: %d ended a tenure, %d met a newer token, %d met a free key (%d proposed bare)\n",
 		n("expire.existed")+n("expire.newer")+n("expire.free"), n("expire.existed"), n("expire.newer"), n("expire.free"), n("expire.bare"))
@@ -207,20 +176,6 @@ func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f 
 	fmt.Fprintf(c.out, "  Faults           %8d crashes (%d tore a record), %d pauses, %d cuts, %d messages lost, %d doubled\n",
 		n("crashes"), n("torn"), n("pauses"), n("cuts"), n("lost"), n("duplicated"))
 	fmt.Fprintf(c.out, "  Fenced resource  %8d writes taken, %d refused for an old token\n", n("written"), n("refused"))
-	if f.Cut {
-		fmt.Fprintf(c.out, "INTERRUPTED after %d runs; go on with -seeds %d-…\n", f.Seeds, f.First+uint64(f.Seeds))
-		return
-	}
-	if f.Failed == nil {
-		fmt.Fprintf(c.out, "all %d invariants held after every event\n", len(sim.Invariants()))
-		return
-	}
-	again := shared.replayCommand(f.Failed.Seed)
-	r := f.Failed
-	if recorded, err := search.Run(r.Seed, sim.Options{Record: true}); err == nil {
-		r = recorded // the same run, with its trace
-	}
-	c.verdict(r, l.style(c), again)
 }
 
 // replay runs one seed of the search again.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"io"
 	"os"
 	"strings"
 
@@ -27,10 +28,16 @@ func (l *look) style(c *call) sim.Style {
 
 // isTerminal reports whether the output goes to a person's screen.
 func isTerminal(c *call) bool {
-	if c.screen == nil {
+	return c.screen != nil && onScreen(c.screen)
+}
+
+// onScreen reports whether what is written there goes to a terminal.
+func onScreen(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	if !isFile {
 		return false
 	}
-	info, err := c.screen.Stat()
+	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
