@@ -153,6 +153,19 @@ func TestAResultsFileThatIsCutAnywhereIsGoneOnWith(t *testing.T) {
 	}
 }
 
+// What is left of a line need not be the beginning of the one that follows.
+func TestHalfALineIsGoneHoweverLongItWas(t *testing.T) {
+	path, want := searchFile(t)
+	end := bytes.LastIndexByte(want[:len(want)-1], '\n') + 1
+	if err := os.WriteFile(path, append(want[:end:end], strings.Repeat("x", 5000)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, errs := must(t, exitHeld, "explore", "-seeds", "1-110", "-faults", "mild", "-nodes", "3", "-out", path)
+	if got := contents(t, path); !strings.Contains(errs, "dropped 5000 bytes") || !bytes.Equal(got, want) {
+		t.Errorf("%s\n%s\nand not\n%s", errs, got, want)
+	}
+}
+
 // A search that nobody but a real kill -9 can stop loses what it has not written, and nothing else.
 func TestASearchSurvivesKill9(t *testing.T) {
 	dir := t.TempDir()
@@ -304,7 +317,7 @@ func TestAnInterruptedSearchSaysHowToGoOn(t *testing.T) {
 
 // The line of progress goes to a terminal and nowhere else.
 func TestProgressIsForTerminals(t *testing.T) {
-	search := []string{"explore", "-seeds", "1-100", "-faults", "mild", "-nodes", "3"}
+	search := []string{"explore", "-seeds", "1-100", "-faults", "mild", "-nodes", "3", "-out", filepath.Join(t.TempDir(), "piped")}
 	var piped bytes.Buffer
 	if run(context.Background(), search, &bytes.Buffer{}, &piped); piped.Len() != 0 {
 		t.Errorf("into a pipe goes %q", piped.String())
@@ -317,6 +330,7 @@ func TestProgressIsForTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	search[len(search)-1] = filepath.Join(t.TempDir(), "shown")
 	shown, err := asRaftsim(script, "-qec", quoted(program)+" "+strings.Join(search, " "), "/dev/null").CombinedOutput()
 	if err != nil || !bytes.Contains(shown, []byte(" a second, ")) || !bytes.Contains(shown, []byte("s left;")) {
 		t.Errorf("on a terminal: %v\n%q", err, shown)
