@@ -74,10 +74,14 @@ func logHappenings() []Happening {
 func memberHappenings() []Happening {
 	return []Happening{
 		{"members.changed", "a change of the servers was committed"},
+		{"members.added", "a server was added as a learner"},
+		{"members.promoted", "a learner was promoted and voted from then on"},
+		{"members.removed", "a server was removed"},
 		{"members.refused", "a change of the servers was refused"},
 		{"members.unknown", "who asked for a change of the servers was not told what became of it"},
 		{"members.taken-back", "a change of the servers was taken back by another leader"},
 		{"members.left", "a leader that was removed stepped down"},
+		{"runs.both", "servers took snapshots by themselves while others came and went"},
 	}
 }
 
