@@ -240,7 +240,7 @@ func (w *wish) ask(ctx context.Context, c *Client, l *link) (y AcquireReply, sen
 			// before was on its way.
 			l.Close()
 		default:
-			c.release(l)
+			c.keep(l, y.MembersAt)
 		}
 	}()
 	for {

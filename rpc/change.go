@@ -18,6 +18,7 @@ type (
 		Local bool // answer with the server's own configuration, whether it leads or not
 	}
 	MembersReply struct {
+		Roster
 		Status  Status
 		Leader  string
 		Cluster uint64     // see Config
@@ -32,6 +33,7 @@ type (
 		Address string // AddMember: where it listens
 	}
 	ChangeReply struct {
+		Roster
 		Status Status // OK; Already if it is so; Changing if it has to wait
 		Leader string
 		Detail string

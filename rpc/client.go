@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"ticketing/raft"
 )
 
 // Options describes a client. It is a struct and no list of functions: what can be set is seen at
@@ -58,11 +60,13 @@ type Client struct {
 	opening chan struct{} // whoever is in it opens a session
 
 	mu     sync.Mutex
-	addrs  []string  // of the members, as far as it knows, and those that it was given
-	asked  time.Time // when it last asked for the former
-	pass   *pass     // for new requests; nil if there is none
-	leader string    // whom it believes to lead; "" if it does not know
-	turn   int       // whom to ask next then
+	addrs  []string   // of the members, as far as it knows, and those that it was given
+	roster raft.Index // of the entry that says who the former are
+	sought raft.Index // the newest such entry that it has asked about
+	asked  time.Time  // when it last did
+	pass   *pass      // for new requests; nil if there is none
+	leader string     // whom it believes to lead; "" if it does not know
+	turn   int        // whom to ask next then
 	idle   []*link
 	locks  map[*Lock]bool  // whose Done is open
 	keys   map[string]bool // theirs, and those that are asked for
@@ -241,15 +245,19 @@ func (c *Client) learn(from, leader string) {
 	}
 }
 
-// release keeps a connection on which nothing waits for the next call.
+// release keeps a connection on which nothing waits for the next call. If there are too many, the
+// one goes that was used the longest ago: its server may be gone, too.
 func (c *Client) release(l *link) {
 	c.mu.Lock()
-	if !c.closed && len(c.idle) < maxIdle {
-		c.idle = append(c.idle, l)
-		l = nil
+	surplus := l
+	if !c.closed {
+		c.idle, surplus = append(c.idle, l), nil
+		if len(c.idle) > maxIdle {
+			surplus, c.idle = c.idle[0], slices.Delete(c.idle, 0, 1)
+		}
 	}
 	c.mu.Unlock()
-	if l != nil {
-		l.Close()
+	if surplus != nil {
+		surplus.Close()
 	}
 }

@@ -17,6 +17,7 @@ import (
 type (
 	OpenArgs  struct{ Owner string }
 	OpenReply struct {
+		Roster
 		Status Status
 		Leader string
 		Detail string
@@ -34,6 +35,7 @@ type (
 		Try     bool // do not wait
 	}
 	AcquireReply struct {
+		Roster
 		Status  Status
 		Leader  string
 		Detail  string // Invalid: why
@@ -53,6 +55,7 @@ type (
 		LeaseMS int64 // from now on
 	}
 	ExtendReply struct {
+		Roster
 		Status  Status // OK; NotFound if the tenure is over, Expiring if it is about to be
 		Leader  string
 		Detail  string
@@ -68,6 +71,7 @@ type (
 		Token  fsm.Token // 0 releases the key whoever holds it
 	}
 	ReleaseReply struct {
+		Roster
 		Status Status
 		Leader string
 		Detail string
@@ -78,6 +82,7 @@ type (
 		Local bool // answer from the server's own table, whether it leads or not
 	}
 	GetReply struct {
+		Roster
 		Status  Status
 		Leader  string
 		Info    Info       // OK
@@ -89,6 +94,7 @@ type (
 		Local bool   // as in GetArgs
 	}
 	ListReply struct {
+		Roster
 		Status  Status
 		Leader  string
 		Locks   []Info // by key
@@ -100,6 +106,7 @@ type (
 		To raft.ServerID // 0 lets the leader choose
 	}
 	TransferReply struct {
+		Roster
 		Status Status // OK: another server leads; GivenUp: nobody took over
 		Leader string
 		ID     raft.ServerID // the leader's
@@ -108,6 +115,7 @@ type (
 
 	StatusArgs  struct{}
 	StatusReply struct {
+		Roster
 		Status  Status
 		Leader  string
 		ID      raft.ServerID
@@ -131,6 +139,15 @@ type (
 		Snapshot SnapshotInfo
 	}
 )
+
+// Roster is in each of these replies, so that a client hears of it when servers come and go.
+type Roster struct {
+	// MembersAt is the index of the last committed entry that says who the servers are, as far as the
+	// one that answers knows; 0 if it is the command line.
+	MembersAt raft.Index
+}
+
+func (r *Roster) roster() *Roster { return r }
 
 // LeaseLeft is how long a lock's lease still is, in milliseconds. One that is over is there until
 // its end is applied.

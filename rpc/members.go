@@ -19,6 +19,9 @@ func (n *Node) follow() {
 	if !slices.Equal(members, n.members) {
 		n.adopt(members, index)
 	}
+	if index <= n.replica.Core().Status().CommitIndex { // or it may be taken back
+		n.agreed.Store(uint64(index))
+	}
 	n.sayIfRemoved(index)
 	// A leader goes on telling one that it has removed, until that one knows. So its goroutine stays
 	// until there was nothing to tell for as long as a leader can be silent.
@@ -125,6 +128,9 @@ func memberOf(members raft.Configuration, id raft.ServerID) *raft.Member {
 
 // addrOf is where a server listens, "" if that is not known. Anybody may call it.
 func (n *Node) addrOf(id raft.ServerID) string { return (*n.places.Load())[id] }
+
+// rosterIndex is what Roster says. Anybody may call it.
+func (n *Node) rosterIndex() raft.Index { return raft.Index(n.agreed.Load()) }
 
 // namesOf lists the ids of those who vote and of those who do not.
 func namesOf(members raft.Configuration) (voters, learners string) {

@@ -83,7 +83,6 @@ func TestAllServersAreReplacedUnderOneClient(t *testing.T) {
 				t.Errorf("a removed server's health: %v", err)
 			}
 			c.stop(old)
-			time.Sleep(rosterPause)
 			token := lock(t, k, fmt.Sprint("after ", old), time.Minute).Token()
 			if token <= last {
 				t.Errorf("token %d comes after %d", token, last)

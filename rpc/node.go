@@ -33,6 +33,7 @@ type Node struct {
 	err     error                                    // valid once done is closed
 	calls   atomic.Uint64                            // the last name given to a call
 	places  atomic.Pointer[map[raft.ServerID]string] // where servers listen; it is replaced
+	agreed  atomic.Uint64                            // see Roster
 
 	visitors *visitors
 	sessions sync.WaitGroup

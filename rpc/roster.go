@@ -11,7 +11,7 @@ import (
 )
 
 // rosterPause is how long a client goes on with the servers that it knows before it asks who the
-// members are by now.
+// members are, though nothing tells it that there are others.
 const rosterPause = 10 * time.Second
 
 // Members tells who the servers are and how far each of them is, as who leads knows it.
@@ -74,14 +74,16 @@ func (c *Client) change(ctx context.Context, args *ChangeArgs) error {
 	}
 }
 
-// keep keeps a connection for the next call. If it was not done for long, it asks the server who the
-// members are before, so that a client is not lost when all servers that it was given have been
-// replaced one by one. One that asks for nothing meanwhile does not notice. Nobody waits for it.
-func (c *Client) keep(l *link) {
+// keep keeps a connection for the next call. If the answer to the last one tells of newer members than
+// the client knows, it asks the server who they are. So a client that asks for something in each
+// configuration is not lost when all servers that it was given are replaced one by one. It asks as
+// well if it has not for long, since it may not have been given all. Nobody waits for it.
+func (c *Client) keep(l *link, newest raft.Index) {
 	c.mu.Lock()
-	due := !c.options.NoHints && !c.closed && time.Since(c.asked) >= rosterPause
+	due := newest > c.sought || time.Since(c.asked) >= rosterPause
+	due = due && !c.options.NoHints && !c.closed
 	if due {
-		c.asked = time.Now()
+		c.sought, c.asked = max(c.sought, newest), time.Now()
 	}
 	c.mu.Unlock()
 	c.release(l)
@@ -96,23 +98,30 @@ func (c *Client) keep(l *link) {
 		call := l.Go("Lock.Members", &MembersArgs{Local: true}, y, make(chan *rpc.Call, 1))
 		select {
 		case <-call.Done:
-			if call.Error == nil { // an older server does not know the question
-				c.enroll(*y)
+			if call.Error != nil { // an older server does not know the question, and tells of nothing
+				y = new(MembersReply)
 			}
-		case <-ctx.Done(): // a late answer is read by nobody
+		case <-ctx.Done():
+			y = new(MembersReply) // the late answer is read by nobody
 		}
+		c.enroll(*y)
 	})
 }
 
-// enroll takes in who the members are. Those that the client was given stay behind them.
+// enroll takes in who the members are. Those that the client was given stay behind them. An answer that
+// is none, is older or may be taken back is as good as nothing: the client asks again when it next
+// hears of newer members.
 func (c *Client) enroll(y MembersReply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var addrs []string
 	for _, m := range y.Members {
 		if m.Address != "" {
 			addrs = append(addrs, m.Address)
 		}
 	}
-	if y.Status != OK || len(addrs) == 0 {
+	if y.Status != OK || y.Index < c.roster || y.Index > y.MembersAt || len(addrs) == 0 {
+		c.sought = c.roster
 		return
 	}
 	for _, a := range c.given {
@@ -120,7 +129,5 @@ func (c *Client) enroll(y MembersReply) {
 			addrs = append(addrs, a)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.addrs = addrs
+	c.addrs, c.roster = addrs, y.Index
 }

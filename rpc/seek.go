@@ -12,6 +12,7 @@ import (
 // answer is what all replies to a client have in common. Leader is an address, if known.
 type answer interface {
 	outcome() (status Status, leader string)
+	roster() *Roster
 }
 
 func (y *OpenReply) outcome() (Status, string)    { return y.Status, y.Leader }
@@ -62,9 +63,9 @@ const (
 	untilDone often = true
 )
 
-// seek calls a method until a server that may has answered, or the context ends. Repeated says that the call
-// was sent when one before it may have been carried out. Every call gets a reply of its own, as gob
-// leaves alone what it does not receive.
+// seek calls a method until a server that may has answered, or the context ends. Repeated says that
+// the call was sent when one before it may have been carried out. Every call gets a reply of its
+// own, as gob leaves alone what it does not receive.
 func seek[T any, R interface {
 	*T
 	answer
@@ -109,11 +110,11 @@ func seek[T any, R interface {
 	}
 }
 
-// call makes one call, for which a server needs no longer than replyTimeout; but for a Transfer, which
-// takes as long as the cluster's election timeout is. Afterwards the connection is kept for another, or closed if the call has failed. Sent says whether the server
-// may have got it.
+// call makes one call, for which a server needs no longer than replyTimeout; but for a Transfer,
+// which takes as long as the cluster's election timeout is. Afterwards the connection is kept for
+// another, or closed if the call has failed. Sent says whether the server may have got it.
 func (c *Client) call(
-	ctx context.Context, l *link, method string, args, reply any,
+	ctx context.Context, l *link, method string, args any, reply answer,
 ) (sent bool, err error) {
 	if _, long := args.(*TransferArgs); !long {
 		var cancel context.CancelFunc
@@ -133,6 +134,6 @@ func (c *Client) call(
 		l.Close()
 		return !errors.Is(err, rpc.ErrShutdown), err
 	}
-	c.keep(l)
+	c.keep(l, reply.roster().MembersAt)
 	return true, nil
 }

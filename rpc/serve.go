@@ -137,7 +137,7 @@ func (s *session) run() {
 		}
 	}
 	framed := newConn(c, n.config.ElectionTimeout, s.broken)
-	server.ServeCodec(newCodec(framed)) // returns after its handlers
+	server.ServeCodec(newCodec(framed, n.rosterIndex)) // returns after its handlers
 	if err := framed.mistake(s.spoke); err != nil {
 		n.blames.add(notARequest, 0, s.addr(), err)
 	}

@@ -86,6 +86,7 @@ func (n *Node) take() (fsm.Output, error) {
 type (
 	SnapshotArgs  struct{}
 	SnapshotReply struct {
+		Roster
 		Status Status
 		Leader string
 		Index  raft.Index // the entry up to which it goes: this one, one that was under way, or the last
