@@ -99,7 +99,7 @@ func TestLeasesAreCountedInPartsWhileTheTableChanges(t *testing.T) {
 // its leader; it does not rest before it has, and until then it expires nothing.
 func TestNoMomentCountsAllLeasesOfASnapshot(t *testing.T) {
 	const held = 5*recountKeys + 10
-	c := newCrowd(t)
+	c := newCrowd(t, testConfig(1, 1))
 	c.hold(held, func(int) int64 { return 10_000 })
 	r, err := New(testConfig(1, 1), c.compacted(), 0)
 	if err != nil {

@@ -257,7 +257,7 @@ func TestASnapshotThatCannotBeReadStopsTheServer(t *testing.T) {
 // How long a million locks take a server that starts from their snapshot, and how long they keep it
 // from everything else then, until all their leases are counted.
 func BenchmarkRestoreAMillionLocks(b *testing.B) {
-	c := newCrowd(b)
+	c := newCrowd(b, testConfig(1, 1))
 	c.hold(1_000_000, func(int) int64 { return 3_600_000 })
 	durable := c.compacted()
 	for b.Loop() {
@@ -278,13 +278,7 @@ func BenchmarkRestoreAMillionLocks(b *testing.B) {
 func TestAServerRestsWhileItsSnapshotIsBeingSaved(t *testing.T) {
 	config := testConfig(1, 1)
 	config.SnapshotEvery = 1000
-	r, err := New(config, raft.Durable{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &crowd{Replica: r, t: t}
-	c.ElectionTimeout()
-	c.settle()
+	c := newCrowd(t, config)
 	c.hold(20_000, func(int) int64 { return 3_600_000 }) // the first is taken at once, and not saved
 	same(t, "being saved", true, c.snapshots.saving > 0)
 	for range 10 {
@@ -303,7 +297,7 @@ func TestAServerRestsWhileItsSnapshotIsBeingSaved(t *testing.T) {
 // What a driver has read of a snapshot beside the replica becomes the table, as if it had been read here,
 // and is not kept for the next one if it was not needed.
 func TestATableThatWasReadBesideIsTheSnapshots(t *testing.T) {
-	c := newCrowd(t)
+	c := newCrowd(t, testConfig(1, 1))
 	c.hold(100, func(int) int64 { return 10_000 })
 	durable := c.compacted()
 	read, err := testConfig(1, 1).ReadSnapshot(durable.Snapshot)

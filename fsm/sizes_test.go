@@ -29,9 +29,9 @@ type crowd struct {
 	expired int
 }
 
-func newCrowd(t testing.TB) *crowd {
+func newCrowd(t testing.TB, config Config) *crowd {
 	t.Helper()
-	r, err := New(testConfig(1, 1), raft.Durable{}, 0)
+	r, err := New(config, raft.Durable{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestAMillionHeldLocksFitInAGigabyte(t *testing.T) {
 		n, limit = 1_000_000, 1<<30
 	}
 	before := heap()
-	c := newCrowd(t)
+	c := newCrowd(t, testConfig(1, 1))
 	c.hold(n, func(int) int64 { return 10_000 })
 	whole := heap() - before
 	c.core, c.leader, c.out = nil, nil, Output{}
@@ -190,7 +190,7 @@ func TestASessionIsSmallAndSoAreAllTogether(t *testing.T) {
 func BenchmarkLongestRoundOfAMillionLocks(b *testing.B) {
 	const n, due = 1_000_000, 1000
 	for b.Loop() {
-		c := newCrowd(b)
+		c := newCrowd(b, testConfig(1, 1))
 		c.hold(n, func(i int) int64 {
 			if i%(n/due) == 0 {
 				return 10_000

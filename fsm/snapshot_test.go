@@ -231,7 +231,7 @@ func (c *crowd) compacted() raft.Durable {
 //
 //spec:test Snapshot.Lease
 func TestAServerThatStartsFromASnapshotGoesOn(t *testing.T) {
-	c := newCrowd(t)
+	c := newCrowd(t, testConfig(1, 1))
 	c.hold(1000, func(i int) int64 { return int64(10_000 + i) })
 	durable := c.compacted()
 	if err := c.Compact(); !errors.Is(err, ErrNoSnapshot) {
@@ -271,13 +271,7 @@ func TestAServerThatStartsFromASnapshotGoesOn(t *testing.T) {
 func TestSnapshotsAreTakenByThemselves(t *testing.T) {
 	config := testConfig(1, 1)
 	config.SnapshotEvery = 10
-	r, err := New(config, raft.Durable{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &crowd{Replica: r, t: t}
-	c.ElectionTimeout()
-	c.settle()
+	c := newCrowd(t, config)
 	var saves []raft.Index
 	for i := range uint64(100) {
 		c.Request(Request{Call: i + 1, Kind: Noop, Text: "x"})
@@ -327,7 +321,7 @@ func TestALeaseThatASnapshotHasExtendedStartsAnew(t *testing.T) {
 
 // The longest time that a million locks keep everything else waiting while they are written.
 func BenchmarkSnapshotOfAMillionLocks(b *testing.B) {
-	c := newCrowd(b)
+	c := newCrowd(b, testConfig(1, 1))
 	c.hold(1_000_000, func(int) int64 { return 3_600_000 })
 	for b.Loop() {
 		c.Request(Request{Call: 1, Kind: Noop}) // or there would be nothing new

@@ -29,11 +29,7 @@ func header(cluster uint64, from, to raft.ServerID, term raft.Term) Header {
 // comes next by the same connection is served.
 func TestEachFaultIsLoggedOnceInAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, book := bubbleCluster(t, 0), newLogbook(t)
-		c.config.Log = book.logger()
-		for id := range c.addrs {
-			c.start(id, c.net.listen(name(id)))
-		}
+		c, book := loggedCluster(t)
 		leader := c.leader()
 		other := leader%3 + 1
 		n, k := c.nodes[leader], c.rawCaller(t, "x", leader)
@@ -205,11 +201,7 @@ func (liar) AppendEntries(a *AppendEntriesArgs, y *AppendEntriesReply) error {
 // comment does not list.
 func TestLogsHaveTheAttributesThatAreListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, book := bubbleCluster(t, 0), newLogbook(t)
-		c.config.Log = book.logger()
-		for id := range c.addrs {
-			c.start(id, c.net.listen(name(id)))
-		}
+		c, book := loggedCluster(t)
 		first := c.leader()
 		k := c.client(t, "A")
 		lock(t, k, "door", time.Minute)

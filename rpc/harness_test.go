@@ -123,6 +123,16 @@ func bubbleCluster(t testing.TB, sync time.Duration) *cluster {
 	return c
 }
 
+// loggedCluster is one in a bubble, whose servers run, and the book of what they log.
+func loggedCluster(t *testing.T) (*cluster, *logbook) {
+	c, book := bubbleCluster(t, 0), newLogbook(t)
+	c.config.Log = book.logger()
+	for id := range c.addrs {
+		c.start(id, c.net.listen(name(id)))
+	}
+	return c, book
+}
+
 // name is a server's host.
 func name(id raft.ServerID) string { return "n" + string(rune('0'+id)) }
 

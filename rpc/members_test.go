@@ -60,11 +60,7 @@ func membersOf(t *testing.T, n *Node) string {
 // All servers are replaced, one by one, under one client that was given the first three alone.
 func TestAllServersAreReplacedUnderOneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, book := bubbleCluster(t, 0), newLogbook(t)
-		c.config.Log = book.logger()
-		for id := range c.addrs {
-			c.start(id, c.net.listen(name(id)))
-		}
+		c, book := loggedCluster(t)
 		c.leader()
 		k := c.client(t, "A")
 		last, leadersRemoved := lock(t, k, "first", time.Minute).Token(), 0
@@ -417,11 +413,7 @@ func TestATimeoutNowFromAStrangerIsRefused(t *testing.T) {
 // A change that is not committed may be taken back. So nobody is told of it as if it were done.
 func TestAChangeThatIsNotCommittedIsNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, book := bubbleCluster(t, 0), newLogbook(t)
-		c.config.Log = book.logger()
-		for id := range c.addrs {
-			c.start(id, c.net.listen(name(id)))
-		}
+		c, book := loggedCluster(t)
 		leader := c.leader()
 		time.Sleep(2 * heartbeat)
 		k, follower := c.rawCaller(t, "A", leader), c.rawCaller(t, "A", leader%3+1)
@@ -459,11 +451,7 @@ func TestAChangeThatIsNotCommittedIsNoNews(t *testing.T) {
 // The log of a new server has configurations from before it was added.
 func TestANewServerDoesNotTakeItselfForRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, book := bubbleCluster(t, 0), newLogbook(t)
-		c.config.Log = book.logger()
-		for id := range c.addrs {
-			c.start(id, c.net.listen(name(id)))
-		}
+		c, book := loggedCluster(t)
 		leader := c.leader()
 		k := c.client(t, "A")
 		if err := k.Remove(within(t), leader%3+1); err != nil {

@@ -303,32 +303,38 @@ func TestARealClustersTraceRebuildsEveryNode(t *testing.T) {
 		t.Run(fmt.Sprintf("%d files", count), func(t *testing.T) {
 			c, files, stop := tracedCluster(t, count)
 			story(t, c)
-			diff := ""
-			defer func() {
-				if diff != "" {
-					t.Log("(-node +trace):\n", diff)
-				}
-			}()
-			eventually(t, "the trace says of each node what it says itself", func() bool {
-				diff = ""
-				of := rebuild(t, merged(t, files))
-				for id, n := range c.nodes {
-					want, ok := says(n)
-					got := of[trace.NodeName(id)]
-					if !ok || t.Failed() {
-						t.Fatal("it has failed")
-					}
-					told := heard{State: got.State, Begin: got.Begin, Log: got.Log, Hash: got.Hash}
-					diff += cmp.Diff(want, told, cmp.AllowUnexported(heard{}), cmpopts.EquateEmpty())
-				}
-				return diff == ""
-			})
+			theTraceSaysSo(t, c, files)
 			stop()
 			whole := merged(t, files)
 			rebuild(t, whole)
 			checkTold(t, whole)
 		})
 	}
+}
+
+// theTraceSaysSo waits until the trace says of each node what it says itself.
+func theTraceSaysSo(t *testing.T, c *cluster, files []*file) {
+	t.Helper()
+	diff := ""
+	defer func() {
+		if diff != "" {
+			t.Log("(-node +trace):\n", diff)
+		}
+	}()
+	eventually(t, "the trace says of each node what it says itself", func() bool {
+		diff = ""
+		of := rebuild(t, merged(t, files))
+		for id, n := range c.nodes {
+			want, ok := says(n)
+			got := of[trace.NodeName(id)]
+			if !ok || t.Failed() {
+				t.Fatal("it has failed")
+			}
+			told := heard{State: got.State, Begin: got.Begin, Log: got.Log, Hash: got.Hash}
+			diff += cmp.Diff(want, told, cmp.AllowUnexported(heard{}), cmpopts.EquateEmpty())
+		}
+		return diff == ""
+	})
 }
 
 // Snapshots are in it too: those that servers take, and one that a leader sends.
@@ -346,24 +352,8 @@ func TestARealClustersTraceTellsOfSnapshots(t *testing.T) {
 		now, _ := applied(c.nodes[away])
 		return now >= goal
 	})
-	diff := ""
 	cycles(t, k, 1)
-	defer func() {
-		if diff != "" {
-			t.Log("(-node +trace):\n", diff)
-		}
-	}()
-	eventually(t, "the trace says of each node what it says itself", func() bool {
-		diff = ""
-		of := rebuild(t, merged(t, files))
-		for id, n := range c.nodes {
-			want, _ := says(n)
-			got := of[trace.NodeName(id)]
-			told := heard{State: got.State, Begin: got.Begin, Log: got.Log, Hash: got.Hash}
-			diff += cmp.Diff(want, told, cmp.AllowUnexported(heard{}), cmpopts.EquateEmpty())
-		}
-		return diff == "" || t.Failed()
-	})
+	theTraceSaysSo(t, c, files)
 	stop()
 	seen := map[string]int{}
 	for _, e := range merged(t, files).Events {

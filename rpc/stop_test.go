@@ -134,11 +134,7 @@ func TestAFollowerThatStopsAnswersItsLeader(t *testing.T) {
 // the others elect another leader in time, and what waits at the old one is sent away.
 func TestADiskThatHangsIsNotHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, book := bubbleCluster(t, 0), newLogbook(t)
-		c.config.Log = book.logger()
-		for id := range c.addrs {
-			c.start(id, c.net.listen(name(id)))
-		}
+		c, book := loggedCluster(t)
 		old := c.leader()
 		time.Sleep(2 * heartbeat)
 		k := c.rawCaller(t, "A", old)

@@ -306,11 +306,7 @@ func TestAHandshakeHasADeadline(t *testing.T) {
 
 func TestTLSOnAPortWithoutIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, book := bubbleCluster(t, 0), newLogbook(t)
-		c.config.Log = book.logger()
-		for id := range c.addrs {
-			c.start(id, c.net.listen(name(id)))
-		}
+		c, book := loggedCluster(t)
 		c.leader()
 		config := newAuthority(t).server(2)
 		ctx, cancel := context.WithTimeout(within(t), time.Second)
