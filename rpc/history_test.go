@@ -37,32 +37,18 @@ func (h *history) add(change func()) {
 	change()
 }
 
+// happened is what there was in several runs: a test of nothing would hold as well.
+type happened struct{ granted, unknown, expired, late, leaders, taken, installed int }
+
 // Eight clients take, keep, overstay and give back three locks, while links are cut and held, disks
 // are slow and servers crash. Afterwards a small rule judges what they saw by the log.
 func TestWhatClientsSeeFitsTheLog(t *testing.T) {
-	var all struct{ granted, unknown, expired, late, leaders int }
+	var all happened
 	for seed := uint64(1); seed <= 8; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inBubble(t, slowSync, func(t *testing.T, c *cluster, _ raft.ServerID) {
-				h, stop := &history{}, time.Now().Add(2*time.Minute)
-				var clients sync.WaitGroup
-				for i := range uint64(8) {
-					k := c.client(t, fmt.Sprint("client", i))
-					clients.Go(func() { h.use(k, rand.New(rand.NewPCG(seed, i)), stop) })
-				}
-				c.trouble(rand.New(rand.NewPCG(seed, 1000)), stop)
-				clients.Wait()
-				leader := c.leader()
-				time.Sleep(2*longest + c.lease()) // the last leases end
-				unlock(t, lock(t, c.client(t, "last"), "key 0", time.Minute))
-				time.Sleep(longest)
-				c.sameTables(t)
-				spans, late := c.replayed(t, leader)
-				all.late += late
-				all.expired += h.judge(t, spans)
-				all.granted += len(h.tenures)
-				all.unknown += h.unknown
-				all.leaders += int(termOf(c.nodes[leader]))
+				h := c.play(t, seed)
+				all.add(t, h, committed(c.nodes[c.leader()]))
 			})
 		})
 	}
@@ -70,6 +56,42 @@ func TestWhatClientsSeeFitsTheLog(t *testing.T) {
 	if all.granted < 300 || all.unknown < 20 || all.expired < 20 || all.leaders < 30 {
 		t.Errorf("too little has happened: %+v", all)
 	}
+}
+
+// play lets clients live in trouble, and waits until the servers agree again.
+func (c *cluster) play(t *testing.T, seed uint64) *history {
+	h, stop := &history{}, time.Now().Add(2*time.Minute)
+	var clients sync.WaitGroup
+	for i := range uint64(8) {
+		k := c.client(t, fmt.Sprint("client", i))
+		clients.Go(func() { h.use(k, rand.New(rand.NewPCG(seed, i)), stop) })
+	}
+	c.trouble(rand.New(rand.NewPCG(seed, 1000)), stop)
+	clients.Wait()
+	c.leader()
+	time.Sleep(2*longest + c.lease()) // the last leases end
+	unlock(t, lock(t, c.client(t, "last"), "key 0", time.Minute))
+	time.Sleep(longest)
+	c.sameTables(t)
+	return h
+}
+
+// committed is a leader's log as far as it is committed. Nothing may have been cut off in front.
+func committed(leader *Node) []raft.Entry {
+	log, _ := look(leader, func(r *fsm.Replica) []raft.Entry {
+		return slices.Clone(r.Core().Entries(1, r.Core().Status().CommitIndex))
+	})
+	return log
+}
+
+// add judges a run by what was committed in it.
+func (a *happened) add(t *testing.T, h *history, log []raft.Entry) {
+	spans, late := replayed(t, log)
+	a.late += late
+	a.expired += h.judge(t, spans)
+	a.granted += len(h.tenures)
+	a.unknown += h.unknown
+	a.leaders += int(log[len(log)-1].Term)
 }
 
 // use is one client's life.
@@ -174,16 +196,11 @@ type span struct {
 	expired    bool
 }
 
-// replayed reads a leader's committed log with a rule of its own: a Grant takes a free key and the
+// replayed reads a committed log with a rule of its own: a Grant takes a free key and the
 // next token, a Release or an Expire ends the tenure that it names. A request that is in the log again
 // does nothing, and neither does one that its client has closed. It also counts the Expires that came
 // when the key was another's.
-func (c *cluster) replayed(
-	t *testing.T, leader raft.ServerID,
-) (spans map[fsm.Token]span, late int) {
-	log, _ := look(c.nodes[leader], func(r *fsm.Replica) []raft.Entry {
-		return slices.Clone(r.Core().Entries(1, r.Core().Status().CommitIndex))
-	})
+func replayed(t *testing.T, log []raft.Entry) (spans map[fsm.Token]span, late int) {
 	spans = map[fsm.Token]span{}
 	holder, tokens := map[string]fsm.Token{}, fsm.Token(0)
 	type request struct {

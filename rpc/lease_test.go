@@ -129,7 +129,7 @@ func TestALateExpireLeavesTheNextHolderAlone(t *testing.T) {
 		})
 		second := lock(t, b, "door", lease)
 		time.Sleep(2 * slow) // the Expire is applied
-		if _, late := c.replayed(t, leader); late != 1 {
+		if _, late := replayed(t, committed(c.nodes[leader])); late != 1 {
 			t.Errorf("%d Expires have come late", late)
 		}
 		info, held, err := a.Get(within(t), "door")
