@@ -3,7 +3,9 @@ package rpc
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"ticketing/fsm"
 	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
@@ -17,7 +19,7 @@ var everyFour = compacting(4, 1)
 func TestWhatClientsSeeFitsTheLogWithASnapshotEveryFourEntries(t *testing.T) {
 	seeds, all := uint64(6), happened{}
 	if long() {
-		seeds = 200
+		seeds = 100
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -82,4 +84,47 @@ func (a *happened) appliedBy(t *testing.T, run *trace.Trace) (log []raft.Entry) 
 		log = append(log, raft.Entry{Index: x.Index, Term: x.Term, Command: []byte(x.Command)})
 	}
 	return log
+}
+
+// A leader is cut off with entries of its own, while the others go on and forget what its log would
+// need. After the heal it has to take their snapshot in place of those entries; what it has sent before
+// arrives then, or never.
+func TestALeaderThatWasCutOffTakesASnapshotInPlaceOfItsLog(t *testing.T) {
+	for kind, cut := range map[string]func(*wire){
+		"lost": func(w *wire) { w.cut = true },
+		"held": func(w *wire) { w.held = true },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			inBubbleWith(t, slowSync, everyFour, func(t *testing.T, c *cluster, old raft.ServerID) {
+				k := c.client(t, "A")
+				kept := lock(t, k, "kept", time.Minute)
+				c.net.set(cut, both(name(old), others(old)...)...)
+				for i := range 10 {
+					args := &AcquireArgs{Key: fmt.Sprint("vain ", i), LeaseMS: 60_000}
+					c.raw("B", old).Go("Lock.Acquire", args, new(AcquireReply), nil)
+					time.Sleep(slowSync)
+				}
+				last := coreStatus(c.nodes[old]).LastIndex
+				cycles(t, k, 10)
+				first, _ := look(c.nodes[c.leads(old)], func(r *fsm.Replica) raft.Index {
+					return r.Core().FirstIndex()
+				})
+				if first <= last {
+					t.Fatalf("its log ends at %d, and the others' begins at %d", last, first)
+				}
+				c.net.set(func(w *wire) { w.cut, w.held = false, false }, both(name(old), others(old)...)...)
+				eventually(t, "all agree", c.agree)
+				time.Sleep(longest)
+				c.sameTables(t)
+				if n := scrape(t, c.nodes[old])[`lockd_snapshots_total{from="leader"}`]; n < 1 {
+					t.Errorf("it has taken %v snapshots of a leader", n)
+				}
+				locks, err := k.List(within(t))
+				if err != nil || len(locks) != 1 || locks[0].Token != kept.Token() {
+					t.Errorf("the locks are %+v, %v", locks, err)
+				}
+				unlock(t, kept)
+			})
+		})
+	}
 }
