@@ -61,12 +61,13 @@ func offer(t *testing.T, c *cluster, h Header, s *raft.Snapshot) (y *InstallSnap
 func TestALeadersSnapshotThatIsWrongDoesNoHarm(t *testing.T) {
 	good := tableOf(3)
 	hash := bytes.LastIndexByte(good[:len(good)-1], ' ') + 1
-	older := snapshotOf(good)
-	older.LastIncludedTerm = 51
+	toCome, later := snapshotOf(good), bytes.Replace(good, []byte("table 1 "), []byte("table 2 "), 1)
+	toCome.LastIncludedTerm = 51
 	for name, o := range map[string]offered{
 		"right":                {snapshotOf(good), 1, 0, "", 0},
 		"of another cluster":   {snapshotOf(good), 2, 0, "", anotherCluster},
-		"of a term to come":    {older, 1, 0, "", malformed},
+		"of a term to come":    {toCome, 1, 0, "", malformed},
+		"of a later version":   {snapshotOf(later), 1, 0, `is not "table 1"`, 0},
 		"cut off":              {snapshotOf(good[:hash-7]), 1, 0, "it is cut off", 0},
 		"with another hash":    {snapshotOf(append(slices.Clone(good[:hash]), "77\n"...)), 1, 0, "the hash", 0},
 		"with bytes behind it": {snapshotOf(append(slices.Clone(good), 0)), 1, 0, "1 bytes follow", 0},
@@ -120,6 +121,81 @@ func (o offered) test(t *testing.T, right bool) {
 		}
 		delete(c.nodes, 1)
 		c.restart(1) // with what it had
+	})
+}
+
+// Parts that do not fit are answered with the place that is next, and nothing of them is kept; the
+// right ones make a snapshot of what has come.
+func TestPartsOfASnapshotAtWrongPlacesAreNotPutTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := bubbleCluster(t, 0)
+		c.start(1, c.net.listen(name(1)))
+		n, s, k := c.nodes[1], snapshotOf(tableOf(3)), c.rawCaller(t, "n2", 1)
+		end := uint64(len(s.Data))
+		for _, step := range []struct {
+			offset, from, to uint64
+			done             bool
+			status           Status
+			next             uint64
+		}{
+			{7, 7, end, true, OK, 0},             // its beginning is missing
+			{0, 0, 20, false, OK, 20},            // the first
+			{0, 0, 20, false, OK, 20},            // again
+			{19, 19, end, true, OK, 20},          // it overlaps
+			{21, 21, end, true, OK, 20},          // it leaves one out
+			{1 << 63, 20, end, true, Refused, 0}, // it is beyond what a snapshot may have
+			{20, 20, 20, false, Refused, 0},      // it has nothing, and there is more to come
+			{20, 20, end, true, OK, 0},           // the last
+		} {
+			var y InstallSnapshotReply
+			err := k.Call("Raft.InstallSnapshot", &InstallSnapshotArgs{
+				header(1, 2, 1, 50), raft.InstallSnapshot{
+					LastIncludedIndex: s.LastIncludedIndex, LastIncludedTerm: s.LastIncludedTerm,
+					Members: s.Members, Offset: step.offset, Data: s.Data[step.from:step.to], Done: step.done,
+				},
+			}, &y)
+			last := step.next == 0 && step.offset == 20 && step.done
+			if err != nil || y.Status != step.status || y.Installed != last || !last && y.Offset != step.next {
+				t.Errorf("%+v is answered %+v, %v", step, y, err)
+			}
+		}
+		if got := n.blames.counts()[malformed]; got != 2 || n.Err() != nil {
+			t.Errorf("%d messages are counted as malformed; %v", got, n.Err())
+		}
+		if index, _ := applied(n); index != s.LastIncludedIndex {
+			t.Errorf("entries up to %d are applied", index)
+		}
+	})
+}
+
+// A part is much smaller than the longest message. One that is larger is not even read, whoever
+// sends it; what it was is said, and the server goes on.
+func TestAPartOfASnapshotThatIsTooLargeIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, book := bubbleCluster(t, 0), newLogbook(t)
+		c.config.Log = book.logger()
+		c.start(1, c.net.listen(name(1)))
+		n, k, y := c.nodes[1], c.rawCaller(t, "n2", 1), new(InstallSnapshotReply)
+		if status := vote(t, k, header(1, 2, 1, 1)); status != OK {
+			t.Fatalf("a small message is answered %d", status)
+		}
+		err := k.Call("Raft.InstallSnapshot", &InstallSnapshotArgs{
+			header(1, 2, 1, 50), raft.InstallSnapshot{
+				LastIncludedIndex: 9, LastIncludedTerm: 5, Members: snapshotOf(nil).Members,
+				Data: make([]byte, maxMessage),
+			},
+		}, y)
+		synctest.Wait()
+		if err == nil || y.Status == OK || book.count("WARN", errTooLong.Error()) != 1 {
+			t.Errorf("it is answered %+v, %v; the server says:\n%s", y, err, book)
+		}
+		if s := coreStatus(n); s.Term >= 50 || n.Err() != nil {
+			t.Errorf("the server is at %+v, %v", s, n.Err())
+		}
+		y = offer(t, c, header(1, 2, 1, 50), snapshotOf(tableOf(3)))
+		if !y.Installed {
+			t.Errorf("by a new connection a right one is answered %+v", y)
+		}
 	})
 }
 

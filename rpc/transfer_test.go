@@ -78,8 +78,12 @@ func TestTheServerWithMostOfTheLogIsChosen(t *testing.T) {
 func TestATransferToWhoCannotLeadIsRefused(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
 		k, term := c.client(t, "A"), termOf(c.nodes[leader])
+		c.join(4)
+		if err := k.Add(within(t), 4, place(4)); err != nil {
+			t.Fatal(err)
+		}
 		for to, says := range map[raft.ServerID]string{
-			leader: "it leads already", 9: "server 9: it is not a voter",
+			leader: "it leads already", 9: "server 9: it is not a voter", 4: "server 4: it is not a voter",
 		} {
 			_, _, err := k.Transfer(within(t), to)
 			if !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), says) {

@@ -73,6 +73,16 @@ func TestAServerIsReplacedByCommand(t *testing.T) {
 	}, func() string { return "status does not say that one was removed:\n" + stdout })
 }
 
+func TestTheLastVotersRemovalSaysWhatToDo(t *testing.T) {
+	addrs := service(t, 1)
+	steady(t, client(t), addrs)
+	code, stdout, stderr := lockctl(t, "member remove 1")
+	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+		!strings.Contains(stderr, "the only one that votes; add and promote another one before") {
+		t.Errorf("it exits with %d, prints %q and says %q", code, stdout, stderr)
+	}
+}
+
 func TestImpossibleMembersAreOneLineThatSaysWhatToDo(t *testing.T) {
 	addrs := service(t, 3)
 	leader, _ := steady(t, client(t), addrs)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"ticketing/rpc"
 )
 
 func TestATransferSaysWhoLeadsNow(t *testing.T) {
@@ -40,6 +42,34 @@ func TestATransferSaysWhoLeadsNow(t *testing.T) {
 	}
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Errorf("the lock has not outlived it: %v", err)
+	}
+}
+
+// The last of four voters is not there, and a fifth server is a learner.
+func TestATransferThatCannotBeIsOneLineThatSaysWhatToDo(t *testing.T) {
+	addrs := service(t, 3, func(c *rpc.Config) { c.Addrs[4] = "127.0.0.1:1" })
+	leader, _ := steady(t, client(t), addrs)
+	if code, _, stderr := lockctl(t, "member add 5 127.0.0.1:2"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for _, c := range []struct {
+		to   int
+		code int
+		says string
+	}{
+		{idOf(addrs, leader), 2, "it leads already; lockctl status tells the servers' ids"},
+		{5, 2, "it is not a voter of the cluster; lockctl status tells the servers' ids"},
+		{9, 2, "it is not a voter of the cluster; lockctl status tells the servers' ids"},
+		{4, 1, "leads as before; lockctl status tells how the servers are"},
+	} {
+		code, stdout, stderr := lockctl(t, fmt.Sprint("transfer -to ", c.to))
+		if code != c.code || stdout != "" || !strings.Contains(stderr, c.says) ||
+			strings.Count(stderr, "\n") != 1 {
+			t.Errorf("to %d: it exits with %d, prints %q and says %q", c.to, code, stdout, stderr)
+		}
+	}
+	if now, _ := steady(t, client(t), addrs); now != leader {
+		t.Errorf("the one at %s leads, and it was the one at %s", now, leader)
 	}
 }
 
