@@ -37,8 +37,9 @@ type Config struct {
 	SnapshotEvery raft.Index
 
 	// Keep is how many entries before a snapshot's end stay in memory for peers that are behind, see
-	// raft.Config. 0 stands for 100,000.
-	Keep raft.Index
+	// raft.Config. 0 stands for 100,000, unless KeepNone says that it is meant.
+	Keep     raft.Index
+	KeepNone bool
 
 	// TLS is for the listener and for connections to peers, see LoadTLS; nil stands for none.
 	TLS *tls.Config
@@ -89,7 +90,7 @@ func (c Config) withDefaults() Config {
 	if c.LeastLease == 0 {
 		c.LeastLease = 4 * c.ElectionTimeout // the longest one is below twice the configured one
 	}
-	if c.Keep == 0 {
+	if c.Keep == 0 && !c.KeepNone {
 		c.Keep = keep
 	}
 	if c.Dial == nil {
