@@ -32,6 +32,9 @@ type Config struct {
 	Dir    string   // for logs and what the servers store; made if it is not there
 	N      int      // servers; 0 stands for 3
 
+	// Later is how many more may come with Enter, and have an address from the start.
+	Later int
+
 	// Args are further arguments of a server, after lockd's flags. nil stands for none.
 	Args func(raft.ServerID) []string
 
@@ -46,6 +49,11 @@ type Config struct {
 
 	// Proxied puts a proxy into each link; see Links.
 	Proxied bool
+
+	// Routed tells each server where all listen, as it is in the log, and besides with
+	// -routes ADDR=PROXY,… whom to call instead. Without it the proxies are in -peers, and the servers
+	// must stay the same. lockd has no such flag.
+	Routed bool
 }
 
 // Cluster is a cluster that was started. Its methods may be called at the same time, but those on
@@ -96,6 +104,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Binary == "" || c.Dir == "" {
 		return c, errors.New("cluster: Config needs Binary and Dir")
 	}
+	if c.Routed && !c.Proxied {
+		return c, errors.New("cluster: Config has Routed, and no Proxied: there is nowhere to go by")
+	}
 	if c.N == 0 {
 		c.N = 3
 	}
@@ -125,7 +136,7 @@ func start(ctx context.Context, config Config) (*Cluster, error) {
 	}
 	var err error
 	if c.addrs == nil {
-		if c.addrs, err = freeAddrs(config.N); err != nil {
+		if c.addrs, err = freeAddrs(config.N + config.Later); err != nil {
 			return nil, err
 		}
 	}
@@ -276,17 +287,31 @@ func (c *Cluster) others(id raft.ServerID) []string {
 				list = append(list, c.addrs[other])
 			}
 		}
-		return []string{"-join", strings.Join(list, ",")}
+		return append([]string{"-join", strings.Join(list, ",")}, c.routes(id)...)
 	}
 	for i := range c.config.N {
 		other := raft.ServerID(i + 1)
 		addr := c.addrs[other]
-		if c.links != nil && other != id {
+		if c.links != nil && other != id && !c.config.Routed {
 			addr = c.links.proxy(Name(id), Name(other))
 		}
 		list = append(list, fmt.Sprintf("%d=%s", other, addr))
 	}
-	return []string{"-peers", strings.Join(list, ",")}
+	return append([]string{"-peers", strings.Join(list, ",")}, c.routes(id)...)
+}
+
+// routes are the arguments that tell a server whom to call instead of others.
+func (c *Cluster) routes(id raft.ServerID) []string {
+	if !c.config.Routed {
+		return nil
+	}
+	var list []string
+	for other := range raft.ServerID(len(c.addrs)) {
+		if other++; other != id {
+			list = append(list, c.addrs[other]+"="+c.links.proxy(Name(id), Name(other)))
+		}
+	}
+	return []string{"-routes", strings.Join(list, ",")}
 }
 
 // ready waits until a server listens.

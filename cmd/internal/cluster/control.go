@@ -28,6 +28,11 @@ func (c *Cluster) Restart(ctx context.Context, id raft.ServerID) error {
 	default:
 		return fmt.Errorf("restarting server %d: it still runs", id)
 	}
+	return c.begin(ctx, id)
+}
+
+// begin starts a server at the address that it has, and waits until it listens.
+func (c *Cluster) begin(ctx context.Context, id raft.ServerID) error {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		err := c.launch(id)
 		if err == nil {

@@ -45,6 +45,28 @@ func (c *Cluster) Join(ctx context.Context) (raft.ServerID, error) {
 	return 0, fmt.Errorf("a server joins: %w", errPortTaken)
 }
 
+// Enter starts a server for which Config.Later has kept a place, with nothing on its disk, and waits
+// until it listens. Whoever calls it has the others let it in.
+func (c *Cluster) Enter(ctx context.Context, id raft.ServerID) error {
+	if c.process(id) != nil || c.Addr(id) == "" {
+		return fmt.Errorf("cluster: there is no place for a server %d that was not there yet", id)
+	}
+	c.mu.Lock()
+	c.joined[id] = true
+	c.mu.Unlock()
+	if err := c.begin(ctx, id); err != nil {
+		if p := c.process(id); p != nil {
+			err = errors.Join(err, p.kill())
+		}
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids = append(c.ids, id)
+	slices.Sort(c.ids)
+	return nil
+}
+
 // enroll gives a new server its number: one that none has had.
 func (c *Cluster) enroll(addr string) raft.ServerID {
 	c.mu.Lock()
