@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -80,13 +81,16 @@ func (v *view) holdsLeader(c sim.CondLeader) (bool, string) {
 
 func (v *view) holdsNode(c sim.CondNode) (bool, string) {
 	s := v.servers[c.Node]
+	if s == nil {
+		return false, fmt.Sprintf("S%d has not been added", c.Node)
+	}
 	if !s.running {
 		return false, s.name + " is down"
 	}
 	var is []string
 	ok := true
 	for _, f := range c.Fields {
-		value := s.field(f.Key)
+		value := v.field(s, f.Key)
 		ok = ok && value == f.Value
 		is = append(is, f.Key+"="+value)
 	}
@@ -94,7 +98,7 @@ func (v *view) holdsNode(c sim.CondNode) (bool, string) {
 }
 
 // field is one of a server's fields that expect can name, as text.
-func (s *server) field(key string) string {
+func (v *view) field(s *server, key string) string {
 	switch key {
 	case "role":
 		return s.state.Role
@@ -111,13 +115,22 @@ func (s *server) field(key string) string {
 	case "last":
 		return number(s.state.Last)
 	case "log":
-		return termsText(s.log)
+		return termsText(s.log.entries)
+	case "members":
+		members, _ := v.members(s)
+		return cmp.Or(members, "none")
+	case "snapshot":
+		return snapshotText(s.log.behind)
+	case "durable.snapshot":
+		return snapshotText(s.disk.log.behind)
+	case "read":
+		return cmp.Or(s.read, "none")
 	case "durable.term":
 		return number(s.disk.term)
 	case "durable.vote":
 		return serverText(s.disk.vote)
 	case "durable.log":
-		return termsText(s.disk.log)
+		return termsText(s.disk.log.entries)
 	}
 	panic(fmt.Sprintf("harness: nobody has refused the field %q", key))
 }
@@ -129,6 +142,13 @@ func serverText(id raft.ServerID) string {
 		return "none"
 	}
 	return string(sim.NodeActor(id))
+}
+
+func snapshotText(s trace.SnapshotRecord) string {
+	if s.Index == 0 {
+		return "none"
+	}
+	return number(s.Index) + "@" + number(s.Term)
 }
 
 func termsText(log []trace.EntryRecord) string {
@@ -148,7 +168,8 @@ func (v *view) holdsTable(key string, client sim.Actor, token uint64, at sim.Act
 	switch most := v.mostApplied(); {
 	case at != "":
 		for _, id := range v.ids() {
-			if s := v.servers[id]; s.is(at) && s.running {
+			s := v.servers[id]
+			if s.is(at) && s.running && (at != sim.Everyone || v.belongs(s)) {
 				looked = append(looked, s)
 			}
 		}
@@ -178,7 +199,8 @@ func tenureText(t fsm.Tenure, held bool) string {
 	return fmt.Sprintf("%s holds it with token %d", t.Owner, t.Token)
 }
 
-// holdsConverged: one leader, and the same log, commitIndex and table at all that run.
+// holdsConverged: one leader, and the same log, commitIndex and table at all that run and that it
+// counts among the servers.
 func (v *view) holdsConverged() (bool, string) {
 	l := v.leader()
 	if l == nil {
@@ -191,10 +213,10 @@ func (v *view) holdsConverged() (bool, string) {
 	for _, id := range v.ids() {
 		s := v.servers[id]
 		switch {
-		case !s.running || s == l:
+		case !s.running || s == l || !v.belongs(s):
 		case s.state.Role == raft.Leader.String():
 			return false, fmt.Sprintf("%s and %s both lead", l.name, s.name)
-		case !slices.EqualFunc(s.log, l.log, sameEntry):
+		case s.state.Last != l.state.Last || !agree(&s.log, &l.log):
 			return false, fmt.Sprintf("the logs of %s and %s differ", l.name, s.name)
 		case s.state.Commit != l.state.Commit || s.state.Applied != l.state.Applied:
 			return false, fmt.Sprintf("%s has committed %d, %s %d",
@@ -206,6 +228,13 @@ func (v *view) holdsConverged() (bool, string) {
 	return true, fmt.Sprintf("all have committed %d entries", l.state.Commit)
 }
 
-func sameEntry(a, b trace.EntryRecord) bool {
-	return a.Index == b.Index && a.Term == b.Term && a.Command == b.Command
+// agree compares two logs as far as both have entries. What is in a snapshot is compared as the table.
+func agree(a, b *logged) bool {
+	from := max(a.behind.Index, b.behind.Index)
+	behind := func(l *logged) []trace.EntryRecord {
+		return l.entries[min(int(from-l.behind.Index), len(l.entries)):]
+	}
+	return slices.EqualFunc(behind(a), behind(b), func(a, b trace.EntryRecord) bool {
+		return a.Index == b.Index && a.Term == b.Term && a.Command == b.Command && a.Members == b.Members
+	})
 }

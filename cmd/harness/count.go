@@ -16,12 +16,20 @@ type counts struct {
 	states  map[string]trace.StateRecord // of each server, before the next change
 	holders map[string]uint64            // who holds what after the entries below
 	applied raft.Index                   // by any server
+	parts   map[[2]string]part           // what each server was last sent of a snapshot, and by whom
+}
+
+// part is a part of a snapshot that was sent.
+type part struct {
+	term   raft.Term
+	end    raft.Index
+	offset uint64
 }
 
 func newCounts() counts {
 	c := counts{
 		of: map[string]int64{}, states: map[string]trace.StateRecord{},
-		holders: map[string]uint64{},
+		holders: map[string]uint64{}, parts: map[[2]string]part{},
 	}
 	for _, name := range counterNames() {
 		c.of[name] = 0
@@ -34,10 +42,16 @@ func counterNames() []string {
 	names := []string{
 		"cleanups", "commits", "crashes", "cuts", "deposed", "elections", "expire.bare",
 		"expire.existed", "expire.free", "expire.newer", "expire.proposed", "grant.granted",
-		"grant.rejected", "leaders", "noops", "pauses", "refused", "release.not-found",
-		"release.released", "restarts", "terms", "truncations", "try.held", "written",
+		"grant.rejected", "leaders", "members.changed", "members.left", "members.refused", "noops",
+		"pauses", "reads", "reads.failed", "refused", "release.not-found", "release.released",
+		"restarts", "snapshots", "snapshots.installed", "snapshots.restored", "snapshots.sent", "terms",
+		"transfers.done", "transfers.given-up", "transfers.refused", "truncations", "try.held", "written",
 	}
-	for _, kind := range []string{trace.Vote, trace.VoteReply, trace.Append, trace.AppendReply} {
+	for _, kind := range []string{
+		trace.Vote, trace.VoteReply, trace.Append, trace.AppendReply, trace.PreVote, trace.PreVoteReply,
+		trace.ReadIndex, trace.ReadIndexReply, trace.TimeoutNow, trace.TimeoutNowReply,
+		trace.Snapshot, trace.SnapshotReply,
+	} {
 		names = append(names, "messages."+kind)
 	}
 	slices.Sort(names)
@@ -62,11 +76,32 @@ func (c *counts) take(e trace.Event) {
 		}
 	case trace.KindSend:
 		c.of["messages."+e.Message.Kind]++
+		c.sent(e.Message)
+	case trace.KindTrim:
+		if e.Rule == "Snapshot.Save" {
+			c.of["snapshots"]++
+		} else {
+			c.of["snapshots.installed"]++
+		}
+	case trace.KindTable:
+		c.of["snapshots.restored"]++
 	case trace.KindReply:
 		if e.Client.Status == fsm.Held.String() {
 			c.of["try.held"]++
 		}
 	}
+}
+
+// sent counts a snapshot when its first part leaves for the first time.
+func (c *counts) sent(m *trace.MessageRecord) {
+	if m.Kind != trace.Snapshot {
+		return
+	}
+	way, p := [2]string{m.From, m.To}, part{m.Term, m.LastIndex, m.Offset}
+	if p.offset == 0 && p != c.parts[way] {
+		c.of["snapshots.sent"]++
+	}
+	c.parts[way] = p
 }
 
 func (c *counts) changed(before, after trace.StateRecord) {
@@ -108,6 +143,9 @@ func foundOnDisk(e trace.Event) bool { return e.Cause == 1 }
 // firstApplied counts an entry once, however many servers apply it.
 func (c *counts) firstApplied(r *trace.EntryRecord) {
 	c.of["commits"]++
+	if r.Members != "" {
+		c.of["members.changed"]++
+	}
 	envelope, err := fsm.Decode([]byte(r.Command))
 	if err != nil {
 		return // the server has stopped, and says so

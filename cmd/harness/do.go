@@ -58,6 +58,8 @@ func (r *replay) doNow(command sim.Command) (said string, err error) {
 	switch command.(type) {
 	case sim.Timeout, sim.Beat, sim.Propose, sim.Pause, sim.Resume, sim.Crash, sim.Restart:
 		return r.doServer(command)
+	case sim.Change, sim.Transfer, sim.ReadTable, sim.Compact:
+		return r.doAsked(command)
 	}
 	return r.doNetwork(command)
 }

@@ -188,11 +188,61 @@ func overlay(t *testing.T) string {
 // the simulator; docs/harness.md says why the others do not.
 func possible() map[string]ending {
 	return map[string]ending{
-		"asymmetric-cut": same, "bridge": either, "duplicate-expire": same,
+		"asymmetric-cut": same, "bridge": either, "bridge-without-checkquorum": either,
+		"dueling-pre-candidates": same, "duplicate-expire": same, "flapping-link": either,
 		"flapping-link-without-prevote": either, "ghost-lock": either, "ghost-race": either,
 		"late-expire": same, "late-expire-new-leader": same, "late-expire-no-gate": same,
-		"minority-partition": same, "pause-restart": same, "paused-holder": same, "restart-follower": either,
-		"two-grants": same, "vacuous": either,
+		"member-add": same, "member-add-unreachable": same, "member-learner": same, "member-read": same,
+		"member-remove": same, "member-remove-leader": same, "member-removed-server": either,
+		"member-removed-server-without-checkquorum": either, "member-rolling": same,
+		"minority-partition": same, "pause-restart": same, "paused-holder": same, "read-index": same,
+		"restart-follower": either, "slow-votes": either, "snapshot-catch-up": same,
+		"snapshot-late-expire": same, "snapshot-swallows-extend": same, "transfer": same,
+		"transfer-mid-storm": same, "two-grants": same, "vacuous": either,
+	}
+}
+
+// impossible are the scenarios about members, snapshots, transfers and reads that real processes cannot
+// do, and the line's word that is the reason.
+func impossible() map[string]string {
+	return map[string]string{
+		"member-fallback":    "count members.unknown: the client library asks again",
+		"member-higher-term": "node: a server starts with an empty disk",
+		"member-own-term":    "count members.refused: the client library asks again",
+		"member-too-early":   "config batch",
+		"read-deposed":       "clock: the processes share", "stale-lease-read": "clock: the processes share",
+		"read-new-leader":   `the kind "append"`,
+		"snapshot-conflict": "node: a server starts with an empty disk",
+		"snapshot-crash":    "config chunk", "snapshot-lost-chunk": "config chunk",
+		"snapshot-duplicate": "drop: messages are bytes", "snapshot-idle": "in-flight",
+		"snapshot-power-loss": "disk: the files", "snapshot-suffix": "manual",
+		"snapshot-twice": "config chunk", "transfer-dead": "not-leader: the client library",
+		"transfer-outrun": `the kind "append"`, "transfer-slow": `the kind "append"`,
+		"transfer-stale": `the kind "transfer"`,
+	}
+}
+
+func TestScenariosAboutMembersSnapshotsAndTransfersAreDoneOrRefusedForAReason(t *testing.T) {
+	done := 0
+	for _, s := range sim.Library() {
+		family, _, _ := strings.Cut(s.Name, "-")
+		if !slices.Contains([]string{"member", "read", "snapshot", "transfer", "stale"}, family) {
+			continue
+		}
+		why, refused := impossible()[s.Name]
+		_, can := possible()[s.Name]
+		_, err := prepare(s)
+		switch {
+		case refused == can:
+			t.Errorf("%s: it is in both tables or in none", s.Name)
+		case refused && (err == nil || !strings.Contains(err.Error(), why)):
+			t.Errorf("%s is refused as %v; expected %q", s.Name, err, why)
+		case can:
+			done++
+		}
+	}
+	if done < 12 {
+		t.Errorf("%d can be done", done)
 	}
 }
 
@@ -206,7 +256,9 @@ const (
 )
 
 func TestScenariosEndAsInTheSimulator(t *testing.T) {
-	short := []string{"duplicate-expire", "pause-restart", "two-grants"}
+	short := []string{
+		"duplicate-expire", "member-add", "pause-restart", "snapshot-catch-up", "transfer", "two-grants",
+	}
 	long := os.Getenv("TICKETING_LONG") != ""
 	ran := 0
 	for _, s := range sim.Library() {
@@ -300,43 +352,35 @@ func TestARunInWhichTheInterestingThingDoesNotHappenSaysSo(t *testing.T) {
 func TestLinesThatProcessesCannotDoAreRefusedBeforeAnythingStarts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	for line, want := range map[string]string{
-		"manual":                          "manual",
-		"node S1 term=3":                  "node",
-		"clock S1 rate=2":                 "clock",
-		"disk S1 sync=2ms..3ms":           "disk",
-		"config batch=1":                  "batch",
-		"read S1":                         "read S1",
-		"read S1 local":                   "read S1",
-		"at 1s transfer S1 S2":            "transfer",
-		"snapshot S1":                     "snapshot",
-		"nodes 3 learners 1":              "learners",
-		"add S4":                          "add",
-		"at 1s remove S1":                 "remove",
-		"expect S1 members=S1,S2,S3":      "members=",
-		"config snapshot=10":              "snapshot",
-		"config keep=10":                  "keep",
-		"config chunk=10":                 "chunk",
-		"until S1 snapshot=4@1":           "snapshot",
-		"until S1 durable.snapshot=none":  "durable.snapshot",
-		"until S1 read=answered":          "read=",
-		"link A->S1 delay=1ms":            "link",
-		"deliver S1->S2":                  "deliver",
-		"drop S1->S2":                     "drop",
-		"at 1s disk S1 stall":             "disk",
-		"crash S1 torn":                   "torn",
-		"hold S1->S2 vote":                `"vote"`,
-		"A: release door token=0":         "token=0",
-		"A: retry":                        "retry",
-		"A: read door":                    "read",
-		"A: write door token=0":           "token=",
-		"A: write door takes=1s":          "takes=",
-		"resource door mistake=strict":    "resource",
-		"at 1s resource door restart":     "resource",
-		"expect in-flight S1->S2":         "in-flight",
-		"until count torn = 1":            "count torn",
-		"until A late":                    "late",
-		"expect vote-once violated":       "vote-once",
-		"at 1s expect vote-once violated": "vote-once",
+		"manual":                           "manual",
+		"node S1 term=3":                   "node",
+		"clock S1 rate=2":                  "clock",
+		"disk S1 sync=2ms..3ms":            "disk",
+		"config batch=1":                   "batch",
+		"read S1 local":                    "read local",
+		"until S1 read=failed":             "read=failed",
+		"expect count reads.failed = 1":    "reads.failed",
+		"expect count members.refused = 1": "members.refused",
+		"expect count members.unknown = 0": "members.unknown",
+		"config chunk=10":                  "chunk",
+		"link A->S1 delay=1ms":             "link",
+		"deliver S1->S2":                   "deliver",
+		"drop S1->S2":                      "drop",
+		"at 1s disk S1 stall":              "disk",
+		"crash S1 torn":                    "torn",
+		"hold S1->S2 vote":                 `"vote"`,
+		"A: release door token=0":          "token=0",
+		"A: retry":                         "retry",
+		"A: read door":                     "read",
+		"A: write door token=0":            "token=",
+		"A: write door takes=1s":           "takes=",
+		"resource door mistake=strict":     "resource",
+		"at 1s resource door restart":      "resource",
+		"expect in-flight S1->S2":          "in-flight",
+		"until count torn = 1":             "count torn",
+		"until A late":                     "late",
+		"expect vote-once violated":        "vote-once",
+		"at 1s expect vote-once violated":  "vote-once",
 	} {
 		var out, errs bytes.Buffer
 		name := file(t, "", line)
@@ -469,6 +513,9 @@ func story(lines ...string) *trace.Trace {
 			e.Kind, e.State = trace.KindStart, &trace.StateRecord{Role: "follower"}
 		case what == "leads":
 			e.Kind, e.State = trace.KindState, &trace.StateRecord{Role: "leader", Term: 1}
+		case strings.HasPrefix(what, "table"):
+			e.Kind, e.Snapshot = trace.KindTable, &trace.SnapshotRecord{}
+			fmt.Sscanf(what, "table %d", &e.Snapshot.Index)
 		case strings.HasPrefix(what, "append"):
 			fmt.Sscanf(what, "append %d %q meant %d", &r.Index, &r.Command, &r.Meant)
 			e.Kind, e.Entry = trace.KindAppend, r
@@ -486,7 +533,10 @@ func TestEveryInvariantIsSeenToBreak(t *testing.T) {
 	for want, lines := range map[string][]string{
 		"": {"S1 start", "S2 start", "S1 leads", grant, `S2 apply 1 "- grant 10 a" Granted{1} h1`,
 			`S1 append 2 "- expire 1 a" meant 1`, `S1 apply 2 "- expire 1 a" Expired{true} h2`,
-			`S1 apply 3 "- grant 10 a" Granted{2} h3`, "S2 start", `S2 apply 1 "- grant 10 a" Granted{1} h1`},
+			`S1 apply 3 "- grant 10 a" Granted{2} h3`, "S2 start", `S2 apply 1 "- grant 10 a" Granted{1} h1`,
+			"S3 start", "S3 table 2", `S3 apply 3 "- grant 10 a" Granted{2} h3`},
+		"state-machine-safety 4 behind a table": {"S1 start", grant, "S1 table 2",
+			`S1 apply 2 "- expire 1 a" Expired{true} h2`},
 		"election-safety 2": {"S1 leads", "S2 leads"},
 		"one-holder 3":      {"S1 start", grant, `S1 apply 2 "- grant 10 a" Granted{2} h2`},
 		"tokens-increase 3": {"S1 start", grant, `S1 apply 2 "- grant 10 b" Granted{1} h2`},

@@ -74,6 +74,11 @@ func (j *judge) event(e *trace.Event) (broken []violation) {
 	switch e.Kind {
 	case trace.KindStart:
 		j.due[e.Node] = 1
+		if e.Snapshot != nil {
+			j.due[e.Node] = e.Snapshot.Index + 1
+		}
+	case trace.KindTable:
+		j.due[e.Node] = e.Snapshot.Index + 1
 	case trace.KindState:
 		add("election-safety", j.leads(e))
 	case trace.KindApply:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -33,6 +34,9 @@ const clusterNumber = 1 // there is one cluster in a run
 type nodeOptions struct {
 	id                  uint64
 	peers, dir, listen  string
+	join, routes        string
+	learners            int // how many of the last peers are
+	every, keep         uint64
 	election, heartbeat time.Duration
 	without, trace      string
 	onApplied           bool
@@ -46,6 +50,11 @@ func parseNode(args []string) (o nodeOptions, err error) {
 	f.StringVar(&o.peers, "peers", "", "")
 	f.StringVar(&o.dir, "dir", "", "")
 	f.StringVar(&o.listen, "listen", "", "")
+	f.StringVar(&o.join, "join", "", "")
+	f.StringVar(&o.routes, "routes", "", "")
+	f.IntVar(&o.learners, "learners", 0, "")
+	f.Uint64Var(&o.every, "snapshot-every", 0, "")
+	f.Uint64Var(&o.keep, "keep", 0, "")
 	f.String("cluster", "", "")
 	f.DurationVar(&o.election, "election", 0, "")
 	f.DurationVar(&o.heartbeat, "heartbeat", 0, "")
@@ -96,27 +105,12 @@ func serve(o nodeOptions, recorder *trace.Recorder, stdin io.Reader, log *slog.L
 
 // start opens the server's log and starts the server.
 func (o nodeOptions) start(recorder *trace.Recorder, log *slog.Logger) (*rpc.Node, error) {
-	config := rpc.Config{
-		ID: raft.ServerID(o.id), Addrs: map[raft.ServerID]string{}, Cluster: clusterNumber,
-		ElectionTimeout: o.election, HeartbeatTimeout: o.heartbeat,
-		LeastLease: time.Millisecond, // a scenario's leases are as short as its story wants them
-		NoPreVote:  o.noPreVote, NoCheckQuorum: o.noCheckQuorum,
-		GrantOnApplied: o.onApplied, Trace: recorder, Log: log,
-	}
-	for peer := range strings.SplitSeq(o.peers, ",") {
-		number, addr, _ := strings.Cut(peer, "=")
-		id, err := strconv.ParseUint(number, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("-peers: %w", err)
-		}
-		config.Addrs[raft.ServerID(id)] = addr
-	}
-	var err error
-	config.Rules, err = parseRules(strings.FieldsFunc(o.without, func(r rune) bool { return r == ',' }))
+	config, err := o.config()
 	if err != nil {
 		return nil, err
 	}
-	store, durable, err := wal.Open(o.dir, wal.Options{Cluster: clusterNumber, Server: config.ID})
+	config.Trace, config.Log = recorder, log
+	store, durable, err := o.open()
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +123,80 @@ func (o nodeOptions) start(recorder *trace.Recorder, log *slog.Logger) (*rpc.Nod
 		return nil, errors.Join(err, store.Close(), listener.Close())
 	}
 	return n, nil
+}
+
+// config is what the server is told once. One that joins is told of nobody: the log will say who the
+// servers are.
+func (o nodeOptions) config() (rpc.Config, error) {
+	config := rpc.Config{
+		ID: raft.ServerID(o.id), Cluster: clusterNumber,
+		ElectionTimeout: o.election, HeartbeatTimeout: o.heartbeat,
+		LeastLease: time.Millisecond, // a scenario's leases are as short as its story wants them
+		NoPreVote:  o.noPreVote, NoCheckQuorum: o.noCheckQuorum, GrantOnApplied: o.onApplied,
+		SnapshotEvery: raft.Index(o.every), Keep: raft.Index(o.keep), KeepNone: o.keep == 0,
+		Dial: o.dial(),
+	}
+	var err error
+	config.Rules, err = parseRules(strings.FieldsFunc(o.without, func(r rune) bool { return r == ',' }))
+	if err != nil || o.join != "" {
+		return config, err
+	}
+	members, err := o.members()
+	config.Addrs = map[raft.ServerID]string{}
+	for _, m := range members {
+		config.Addrs[m.ID] = m.Address
+	}
+	return config, err
+}
+
+// members are the servers with which the cluster begins.
+func (o nodeOptions) members() (members raft.Configuration, err error) {
+	for peer := range strings.SplitSeq(o.peers, ",") {
+		number, addr, _ := strings.Cut(peer, "=")
+		id, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("-peers: %w", err)
+		}
+		members = append(members, raft.Member{ID: raft.ServerID(id), Voter: true, Address: addr})
+	}
+	for i := range o.learners {
+		members[len(members)-1-i].Voter = false
+	}
+	return members, nil
+}
+
+// dial connects to the proxy that stands before a server. The log has one address of each server, and
+// the way there is another one for each of the others.
+func (o nodeOptions) dial() func(context.Context, string) (net.Conn, error) {
+	routes := map[string]string{}
+	for route := range strings.SplitSeq(o.routes, ",") {
+		addr, proxy, _ := strings.Cut(route, "=")
+		routes[addr] = proxy
+	}
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", cmp.Or(routes[addr], addr))
+	}
+}
+
+// open opens the server's log. A cluster that begins with learners has an entry that says so, the first
+// of all: nothing else could.
+func (o nodeOptions) open() (*wal.Log, raft.Durable, error) {
+	options := wal.Options{Cluster: clusterNumber, Server: raft.ServerID(o.id)}
+	store, durable, err := wal.Open(o.dir, options)
+	if err != nil || o.learners == 0 || o.join != "" || durable.Term > 0 {
+		return store, durable, err
+	}
+	members, err := o.members()
+	if err == nil {
+		err = store.Save(raft.Write{
+			Seq: 1, HardState: raft.HardState{Term: 1},
+			Entries: []raft.Entry{{Index: 1, Term: 1, Members: members}},
+		})
+	}
+	if err = errors.Join(err, store.Close()); err != nil {
+		return nil, raft.Durable{}, err
+	}
+	return wal.Open(o.dir, options)
 }
 
 // obey carries out what is said on the standard input, until its end: then the harness is gone.

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"time"
 
+	"ticketing/raft"
 	"ticketing/sim"
 )
 
 // plan is what a scenario sets up, as far as real processes can be set up so.
 type plan struct {
-	n                   int
+	n, learners         int        // the servers to begin with; the last of them are learners
+	later               int        // servers that are added
+	every, keep         raft.Index // see rpc.Config
 	election, heartbeat time.Duration
 	without             []string
 	onApplied           bool // pipeline=off
@@ -54,6 +57,7 @@ func prepare(s *sim.Scenario) (*plan, error) {
 			return nil, &refusal{cmp.Or(s.File, s.Name+".txt"), line.No, problem}
 		}
 	}
+	p.later = max(p.later-p.n, 0)
 	slices.Sort(p.without)
 	p.without = slices.Compact(p.without)
 	return p, nil
@@ -69,10 +73,7 @@ func (p *plan) line(command sim.Command) string {
 	case sim.SetManual:
 		return "manual: messages and timers do not wait for a line to let them go"
 	case sim.SetNodes:
-		if c.Learners > 0 {
-			return "nodes learners: the servers here all vote"
-		}
-		p.n = c.N
+		p.n, p.learners = c.N+c.Learners, c.Learners
 	case sim.SetSeed:
 		p.note("seed %d decides nothing here: no two runs are alike", c.Seed)
 	case sim.SetConfig:
@@ -93,6 +94,8 @@ func (p *plan) line(command sim.Command) string {
 		return refuseCond(c.Cond)
 	case sim.At:
 		return p.line(c.Command)
+	case sim.Change:
+		p.later = max(p.later, int(c.Node))
 	default:
 		return refuseEvent(command)
 	}
@@ -114,9 +117,13 @@ func (p *plan) config(c sim.SetConfig) string {
 	if c.Batch > 0 || c.Window > 0 {
 		return "config batch, window: a server's are fixed"
 	}
-	if c.SnapshotEvery != nil || c.Keep > 0 || c.Chunk > 0 {
-		return "config snapshot, keep, chunk: " + noSnapshots
+	if c.Chunk > 0 {
+		return "config chunk: the parts of a server's snapshot have a fixed size"
 	}
+	if c.SnapshotEvery != nil {
+		p.every = *c.SnapshotEvery
+	}
+	p.keep = cmp.Or(c.Keep, p.keep)
 	return ""
 }
 
@@ -131,9 +138,6 @@ func (p *plan) network(c sim.SetNetwork) string {
 	}
 	return ""
 }
-
-// noSnapshots is why lines about snapshots are refused.
-const noSnapshots = "the servers here are not told to take snapshots"
 
 func refuseEvent(command sim.Command) string {
 	switch c := command.(type) {
@@ -152,13 +156,9 @@ func refuseEvent(command sim.Command) string {
 	case sim.SetResource:
 		return "resource: the one here makes no mistakes, and it does not restart"
 	case sim.ReadTable:
-		return "read S1: who reads here is a client behind a network, and no line of this scenario"
-	case sim.Transfer:
-		return "transfer: the servers here are not told to hand over"
-	case sim.Compact:
-		return "snapshot: " + noSnapshots
-	case sim.Change:
-		return c.Do + ": the servers here stay the same"
+		if c.Local {
+			return "read local: that is seen without asking, \"expect holder … at S1\" looks at it"
+		}
 	case sim.Read:
 		return "read: the resource here is only written to"
 	case sim.Write:
@@ -189,24 +189,27 @@ func refuseKind(m sim.Messages) string {
 		m.Kind)
 }
 
+// insistent reports whether a condition counts attempts that came to nothing. That none has is another
+// matter: it says that all that was asked for was done in the end.
+func insistent(c sim.CondCount) bool {
+	refused := c.Name == "members.refused" || c.Name == "reads.failed"
+	return c.Name == "members.unknown" || refused && c.N != 0
+}
+
 func refuseCond(cond sim.Cond) string {
 	switch c := cond.(type) {
 	case sim.CondInFlight:
 		return "in-flight: nobody can look into a connection"
-	case sim.CondNode:
-		for _, f := range c.Fields {
-			switch f.Key {
-			case "snapshot", "durable.snapshot":
-				return f.Key + ": " + noSnapshots
-			case "members":
-				return "members=: the servers here stay the same"
-			case "read":
-				return "read=: no line reads at a server"
-			}
-		}
 	case sim.CondCount:
+		if insistent(c) {
+			return "count " + c.Name + ": the client library asks again by itself, until it has an answer"
+		}
 		if !slices.Contains(counterNames(), c.Name) {
 			return "count " + c.Name + ": it cannot be counted from outside"
+		}
+	case sim.CondNode:
+		if slices.Contains(c.Fields, sim.Field{Key: "read", Value: "failed"}) {
+			return "read=failed: the client library asks again by itself, until it has an answer"
 		}
 	case sim.CondClient:
 		if c.State == "late" || c.State == "not-leader" {

@@ -24,6 +24,8 @@ const (
 	patience = 30 * time.Second     // an until that names no time
 	tardy    = 20 * time.Millisecond
 	arrival  = 100 * time.Millisecond // for a request to get to the leader
+	again    = 20 * time.Millisecond  // until a server that knows of no leader is asked once more
+	maxTold  = 1 << 10                // answers to whoever asks servers, between two looks
 )
 
 // replay is one run of a scenario on real processes.
@@ -44,6 +46,9 @@ type replay struct {
 	replied map[sim.Actor]time.Duration // when a server last answered each client
 	highest map[string]uint64           // the greatest token that each resource has seen
 	world   []trace.Event               // the lines, as events
+
+	told     chan func() // what has come of questions to servers
+	readings []reading   // answers that are to be looked at
 
 	start     time.Time     // when the servers were ready
 	due       time.Duration // when the next line is to be done, since then
@@ -73,18 +78,21 @@ func (r *replay) startServers(ctx context.Context) error {
 		return fmt.Errorf("finding this program, to run it as the servers: %w", err)
 	}
 	r.ctx = ctx
-	r.view = newView(r.plan.n)
+	r.view, r.told = newView(r.plan.n), make(chan func(), maxTold)
 	r.lives, r.actors = map[raft.ServerID]int{}, map[sim.Actor]*actor{}
 	r.highest = map[string]uint64{}
 	r.joined, r.arrived = map[sim.Actor]bool{}, map[sim.Actor]int{}
 	r.replied = map[sim.Actor]time.Duration{}
 	r.cluster, err = cluster.Start(ctx, cluster.Config{
-		Binary: self, Lead: []string{"node"}, Dir: r.dir, N: r.plan.n, Proxied: true,
+		Binary: self, Lead: []string{"node"}, Dir: r.dir, N: r.plan.n, Later: r.plan.later,
+		Proxied: true, Routed: true,
 		Election: r.plan.election, Heartbeat: r.plan.heartbeat,
 		Args: func(id raft.ServerID) []string {
 			r.lives[id]++
 			return []string{
 				"-without", strings.Join(r.plan.without, ","), "-trace", r.traceFile(id),
+				"-learners", fmt.Sprint(r.plan.learners),
+				"-snapshot-every", fmt.Sprint(r.plan.every), "-keep", fmt.Sprint(r.plan.keep),
 				fmt.Sprintf("-on-applied=%t", r.plan.onApplied),
 				fmt.Sprintf("-no-prevote=%t", r.plan.noPreVote),
 				fmt.Sprintf("-no-checkquorum=%t", r.plan.noCheckQuorum),
@@ -144,14 +152,15 @@ func (r *replay) traceFile(id raft.ServerID) string {
 	return filepath.Join(r.dir, fmt.Sprintf("%s.%d.trace", trace.NodeName(id), r.lives[id]))
 }
 
-// links calls a function for each link between two actors, each of which may be all servers.
+// links calls a function for each link between two actors, each of which may be all servers, those that
+// are to come as well.
 func (r *replay) links(from, to sim.Actor, do func(from, to string)) {
 	expand := func(a sim.Actor) (names []string) {
 		if a != "" && a != sim.Everyone {
 			return []string{string(a)}
 		}
-		for _, id := range r.view.ids() {
-			names = append(names, cluster.Name(id))
+		for i := range r.plan.n + r.plan.later {
+			names = append(names, cluster.Name(raft.ServerID(i+1)))
 		}
 		return names
 	}

@@ -120,8 +120,24 @@ func (n *narrator) event(at time.Duration, e *trace.Event) {
 	n.printf("%s    %s\n", stamp(max(at, 0)), text)
 }
 
+// remark prints what has come of a line later on.
+func (n *narrator) remark(at time.Duration, text string) {
+	for i, line := range wrap(text, narrow-indent-4) {
+		head := stamp(at)
+		if i > 0 {
+			head = fmt.Sprintf("%*s", indent, "")
+		}
+		n.printf("%s    %s\n", head, line)
+	}
+}
+
 func (n *narrator) tell(e *trace.Event) string {
 	switch e.Kind {
+	case trace.KindTrim:
+		return fmt.Sprintf("%s has entries to %d in a snapshot, and no more in its log",
+			e.Node, e.Snapshot.Index)
+	case trace.KindTable:
+		return fmt.Sprintf("%s has the table from a leader's snapshot", e.Node)
 	case trace.KindStart:
 		again := n.started[e.Node]
 		n.started[e.Node] = true
@@ -137,12 +153,12 @@ func (n *narrator) tell(e *trace.Event) string {
 		if e.Entry.Meant != 0 { // its proposer alone knows
 			n.meant[position{e.Entry.Index, e.Entry.Term}] = e.Entry.Meant
 		}
-		if e.Entry.Cause != "" && e.Entry.Command != "" {
+		if e.Entry.Cause != "" && e.Entry.Command+e.Entry.Members != "" {
 			return fmt.Sprintf("%s appends %d: %s%s", e.Node, e.Entry.Index, command(e.Entry),
 				tellCause(e.Entry))
 		}
 	case trace.KindApply:
-		if e.Entry.Index <= n.applied || e.Entry.Command == "" {
+		if e.Entry.Index <= n.applied || e.Entry.Command+e.Entry.Members == "" {
 			n.applied = max(n.applied, e.Entry.Index)
 			return ""
 		}
@@ -197,6 +213,9 @@ func tellCause(r *trace.EntryRecord) string {
 
 // command writes an entry's command as people say it.
 func command(r *trace.EntryRecord) string {
+	if r.Members != "" {
+		return "Members " + r.Members
+	}
 	e, err := fsm.Decode([]byte(r.Command))
 	if err != nil {
 		return r.Command

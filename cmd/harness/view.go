@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 
-	"ticketing/fsm"
 	"ticketing/fsm/trace"
 	"ticketing/raft"
 	"ticketing/sim"
@@ -19,9 +20,11 @@ import (
 // view is what can be known of the servers from outside, while they run: what they have written
 // into their traces. A trace is some milliseconds behind its server.
 type view struct {
-	servers map[raft.ServerID]*server
+	servers map[raft.ServerID]*server // those that were ever started
 	lives   []*life
 	counts  counts
+	first   string              // the servers with which the cluster begins
+	history []trace.EntryRecord // each entry as some server first applied it
 }
 
 // life is one process of a server, and its trace.
@@ -33,49 +36,25 @@ type life struct {
 	whole  trace.Trace
 }
 
-// server is a server's state, as its trace tells it.
-type server struct {
-	id      raft.ServerID
-	name    string
-	running bool
-	paused  bool
-	state   trace.StateRecord
-	log     []trace.EntryRecord
-	table   fsm.Table
-	hash    string
-	disk    disk
-}
-
-// disk is what a server knows to be on its disk, and what is on its way there.
-type disk struct {
-	term   raft.Term
-	vote   raft.ServerID
-	log    []trace.EntryRecord
-	writes []write
-}
-
-type write struct {
-	trace.WriteRecord
-	entries []trace.EntryRecord
-}
-
 func newView(n int) *view {
 	v := &view{servers: map[raft.ServerID]*server{}, counts: newCounts()}
+	var all []string
 	for i := range n {
-		id := raft.ServerID(i + 1)
-		v.servers[id] = &server{id: id, name: trace.NodeName(id)}
+		all = append(all, v.add(raft.ServerID(i+1)).name)
 	}
+	v.first = strings.Join(all, ",")
 	return v
 }
 
-// ids are the servers in order.
-func (v *view) ids() []raft.ServerID {
-	var ids []raft.ServerID
-	for i := range len(v.servers) {
-		ids = append(ids, raft.ServerID(i+1))
-	}
-	return ids
+// add makes room for a server.
+func (v *view) add(id raft.ServerID) *server {
+	s := &server{id: id, name: trace.NodeName(id)}
+	v.servers[id] = s
+	return s
 }
+
+// ids are the servers in order.
+func (v *view) ids() []raft.ServerID { return slices.Sorted(maps.Keys(v.servers)) }
 
 // follow begins to read the trace of a server that was started. From then on the view is empty of
 // what it was before: all that is only in memory is gone.
@@ -85,7 +64,7 @@ func (v *view) follow(id raft.ServerID, file string) error {
 		return fmt.Errorf("following server %d: %w", id, err)
 	}
 	s := v.servers[id]
-	*s = server{id: id, name: s.name, running: true}
+	*s = server{id: id, name: s.name, joins: s.joins, running: true}
 	v.lives = append(v.lives, &life{server: s, file: f})
 	return nil
 }
@@ -123,10 +102,22 @@ func (v *view) look() ([]fresh, error) {
 // take lets the view know an event.
 func (v *view) take(e *fresh) error {
 	v.counts.take(e.Event)
+	if e.Kind == trace.KindApply && int(e.Entry.Index) == len(v.history)+1 {
+		v.history = append(v.history, *e.Entry)
+	}
 	if !v.current(e.life) {
 		return nil // its server has been started again since
 	}
-	return e.life.server.take(e.Event)
+	s := e.life.server
+	if v.leaves(s, &e.Event) {
+		v.counts.of["members.left"]++
+	}
+	if e.Snapshot != nil && (e.Kind == trace.KindTable || e.Kind == trace.KindStart) {
+		if err := v.restore(s, e.Snapshot.Index); err != nil {
+			return err
+		}
+	}
+	return s.take(e.Event)
 }
 
 // current reports whether a life is its server's last one.
@@ -165,53 +156,6 @@ func (l *life) read() ([]trace.Event, error) {
 			return nil, err
 		}
 		l.whole.Events = append(l.whole.Events, e)
-	}
-}
-
-// take lets an event change the server's state, as docs/trace.md says.
-func (s *server) take(e trace.Event) error {
-	if e.State != nil {
-		s.state = *e.State
-	}
-	switch e.Kind {
-	case trace.KindAppend:
-		if int(e.Entry.Index) > len(s.log)+1 {
-			return fmt.Errorf("%s appends entry %d to a log of %d", s.name, e.Entry.Index, len(s.log))
-		}
-		s.log = append(s.log[:e.Entry.Index-1:e.Entry.Index-1], *e.Entry)
-		if foundOnDisk(e) {
-			s.disk.log = s.log
-		}
-	case trace.KindStart:
-		s.disk.term, s.disk.vote = e.State.Term, e.State.Vote
-	case trace.KindWrite:
-		w := write{WriteRecord: *e.Write}
-		if w.First > 0 {
-			w.entries = s.log[w.First-1 : w.Last : w.Last]
-		}
-		s.disk.writes = append(s.disk.writes, w)
-	case trace.KindSaved:
-		s.disk.saved(e.Write.Seq)
-	case trace.KindApply:
-		envelope, err := fsm.Decode([]byte(e.Entry.Command))
-		if err != nil {
-			return fmt.Errorf("%s applies entry %d: %w", s.name, e.Entry.Index, err)
-		}
-		s.table.Apply(e.Entry.Index, envelope)
-		s.hash = e.Entry.Hash
-	}
-	return nil
-}
-
-// saved carries out the writes up to one: a server has one disk, which keeps the order.
-func (d *disk) saved(seq uint64) {
-	for len(d.writes) > 0 && d.writes[0].Seq <= seq {
-		w := d.writes[0]
-		d.writes = d.writes[1:]
-		d.term, d.vote = w.Term, w.Vote
-		if w.First > 0 {
-			d.log = append(d.log[:w.First-1:w.First-1], w.entries...)
-		}
 	}
 }
 

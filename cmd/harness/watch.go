@@ -87,7 +87,14 @@ func (r *replay) look(after func(at time.Duration)) error {
 	for _, a := range r.actors {
 		r.collect(a)
 	}
-	return nil
+	for {
+		select {
+		case then := <-r.told:
+			then()
+		default:
+			return r.harness(r.compare())
+		}
+	}
 }
 
 // meet notes when requests of clients come to a leader, and when they are answered.
