@@ -186,6 +186,40 @@ func TestAServerThatCrashesWhileItGetsASnapshotGetsItFromTheBeginning(t *testing
 	})
 }
 
+// S09: the receiver fails in the middle of a snapshot. Its leader keeps the connection, as nothing is wrong
+// with that, sends the part once more when nobody has answered it for an election timeout, and goes on
+// from there.
+func TestAPartOfASnapshotThatIsRefusedIsSentAgainOverTheSameConnection(t *testing.T) {
+	inTheMiddle(t, func(t *testing.T, c *cluster, leader, away raft.ServerID, got *file) {
+		refuses := func(cluster uint64) {
+			n := c.nodes[away]
+			look(n, func(*fsm.Replica) bool { n.config.Cluster = cluster; return true })
+		}
+		before, dials := partsOf(t, got), len(c.net.tried(name(leader), name(away)))
+		if last := before[len(before)-1]; last.done || last.offset == 0 {
+			t.Fatalf("it is not in the middle: %+v", before)
+		}
+		refuses(2) // whatever comes is of another cluster
+		time.Sleep(7 * heartbeat / 2) // a part takes three from one to the next
+		refuses(1)
+		time.Sleep(7 * heartbeat / 2)
+		if now := partsOf(t, got); len(now) != len(before) {
+			t.Fatalf("no part was refused: before %+v, then %+v", before, now)
+		}
+		eventually(t, "it has the last part", func() bool {
+			parts := partsOf(t, got)
+			return parts[len(parts)-1].done
+		})
+		after := partsOf(t, got)
+		if next := after[len(before)]; next.offset != before[len(before)-1].offset+chunkSize {
+			t.Errorf("behind %+v came %+v", before, after)
+		}
+		if again := len(c.net.tried(name(leader), name(away))); again != dials || dials == 0 {
+			t.Errorf("the leader has dialed %d times, and then %d", dials, again)
+		}
+	})
+}
+
 // What one leader has begun to send, the next one begins anew.
 func TestALeaderThatCrashesWhileItSendsASnapshotIsReplaced(t *testing.T) {
 	inTheMiddle(t, func(t *testing.T, c *cluster, leader, away raft.ServerID, got *file) {

@@ -17,12 +17,14 @@ func TestEveryKnownBehaviourIsShownSomewhere(t *testing.T) {
 		E01 E02 E03 E04 E06 E07 E10 E11 E12 E13 E15 E16 E19 E20 E21 E22 E23 E24 E25 E26 E27 E28 E29 E33 E34
 		Q01 Q02 Q05 Q06 Q07 Q08 T01 T02 T04 T05 T06 T07 T09
 		R01 R02 R03 R04 R05 R07 R10 R12 R13 R14 R15 R16 R17 R18 R19 R21 R24
-		C02 C04 C06 C07 C08 C10 C12 C13
-		S01 S04 S05 S07 S08 S11 S13
+		C02 C04 C06 C07 C08 C10 C11 C12 C13
+		S01 S04 S05 S07 S08 S09 S11 S13
 		M01 M02 M03 M04 M05
 		L01 L02 L03 L04 L05 L07 L09 L11 L12 L13 L16 L17`
 	var shown strings.Builder
-	for _, pattern := range []string{"../raft/*_test.go", "../fsm/*_test.go", "skew_test.go", "scenarios/*.txt"} {
+	for _, pattern := range []string{
+		"../raft/*_test.go", "../fsm/*_test.go", "../rpc/*_test.go", "skew_test.go", "scenarios/*.txt",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatal(pattern, err)
