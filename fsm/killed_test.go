@@ -46,8 +46,8 @@ func (v *victim) leads() {
 	}
 }
 
-// request makes a request until it is answered, and once more if the server was killed meanwhile: who has
-// no answer cannot know. An answer that is given right before the kill does not arrive.
+// request makes a request until it is answered, and once more if the server was killed meanwhile:
+// who has no answer cannot know. An answer that is given right before the kill does not arrive.
 func (v *victim) request(q Request) string {
 	v.leads()
 	before := v.killed
@@ -87,9 +87,9 @@ func lives(t *testing.T, at int) (v *victim, holds string) {
 	return v, holds + fmt.Sprintf("next %d", table.Tokens()+1)
 }
 
-// C11: a server is killed between carrying a command out and remembering that it has. There is no such
-// memory beside the table: both come from the snapshot and the log. So each command is carried out once
-// in effect, wherever the server is killed.
+// C11: a server is killed between carrying a command out and remembering that it has. There is no
+// such memory beside the table: both come from the snapshot and the log. So each command is carried
+// out once in effect, wherever the server is killed.
 func TestAServerThatIsKilledAnywhereCarriesOutEachCommandOnce(t *testing.T) {
 	whole, want := lives(t, 0)
 	behind, repeated, inMemory := 0, 0, 0

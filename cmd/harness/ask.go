@@ -14,8 +14,8 @@ import (
 )
 
 // This file is what somebody asks of servers who runs a cluster: to let others in, to hand over, to
-// take a snapshot, to tell who holds what. He stands beside the servers, as in the simulator, and uses
-// the client library, as lockctl does.
+// take a snapshot, to tell who holds what. He stands beside the servers, as in the simulator, and
+// uses the client library, as lockctl does.
 
 // reading is an answer that is to be compared with what was so since the question.
 type reading struct {
@@ -51,7 +51,9 @@ func (r *replay) ask(do func(context.Context) func()) {
 }
 
 // with connects a client to servers for one question.
-func (r *replay) with(ctx context.Context, o rpc.Options, addrs []string, do func(*rpc.Client) error) error {
+func (r *replay) with(
+	ctx context.Context, o rpc.Options, addrs []string, do func(*rpc.Client) error,
+) error {
 	o.Dial = r.cluster.Dial
 	k, err := rpc.Dial(ctx, addrs, o)
 	if err != nil {
@@ -66,7 +68,8 @@ func (r *replay) at(ctx context.Context, id raft.ServerID, do func(*rpc.Client) 
 	return r.with(ctx, rpc.Options{NoHints: true}, []string{r.cluster.Addr(id)}, do)
 }
 
-// change asks whoever leads for other servers. One that is new is started now, with nothing on its disk.
+// change asks whoever leads for other servers. One that is new is started now, with nothing on its
+// disk.
 func (r *replay) change(c sim.Change) error {
 	if c.Do == "add" && r.view.servers[c.Node] == nil {
 		s := r.view.add(c.Node)
@@ -179,8 +182,8 @@ func (r *replay) readTable(id raft.ServerID) error {
 	return nil
 }
 
-// locksAt asks one server for all locks, and again as long as that knows of no leader or is deposed, as
-// the client library does with one server after the other.
+// locksAt asks one server for all locks, and again as long as that knows of no leader or is
+// deposed, as the client library does with one server after the other.
 func (r *replay) locksAt(ctx context.Context, id raft.ServerID) (locks []rpc.Info, err error) {
 	for {
 		err = r.at(ctx, id, func(k *rpc.Client) (err error) {

@@ -10,15 +10,17 @@ import (
 	"ticketing/rpc"
 )
 
-// S1 is cut off and believes that it leads. The others have ended A's lease, and S1 has not heard of it:
-// what it tells by itself is old. With a snapshot the log is short, and the answer is the same.
+// S1 is cut off and believes that it leads. The others have ended A's lease, and S1 has not heard
+// of it: what it tells by itself is old. With a snapshot the log is short, and the answer is the
+// same.
 func TestAReadAtADeposedLeaderWaitsUntilItCanBeTrue(t *testing.T) {
 	t.Parallel()
 	code, out := conclusive(t, "", file(t, "config election=300ms heartbeat=50ms checkquorum=off",
 		"timeout S1", "until leader S1 term=1", "A: acquire door lease=500ms",
 		"until A granted token=1 within 1s", "until holder door A at * within 1s",
 		"isolate S1", "until count leaders >= 2 within 5s", "until count expire.existed = 1 within 5s",
-		"expect holder door A at S1", "read S1", "run 1500ms", "expect S1 read=waiting role=leader term=1",
+		"expect holder door A at S1", "read S1", "run 1500ms",
+		"expect S1 read=waiting role=leader term=1",
 		"heal", "until S1 read=answered within 4s", "expect free door at S1", "expect count reads = 1",
 	))
 	if code != exitHeld {
@@ -30,7 +32,8 @@ func TestATransferIsRefusedOrGivenUpAndTheLeaderGoesOn(t *testing.T) {
 	t.Parallel()
 	code, out := conclusive(t, "", file(t, "config election=600ms heartbeat=50ms", "timeout S1",
 		"until leader S1 term=1", "until converged within 1s", "transfer S1 S1", "transfer S2 S1",
-		"until count transfers.refused = 2 within 1s", "crash S3", "propose S1 one", "expect S1 last=2", "transfer S1 S3",
+		"until count transfers.refused = 2 within 1s", "crash S3", "propose S1 one", "expect S1 last=2",
+		"transfer S1 S3",
 		"until count transfers.given-up = 1 within 2s", "propose S1 two", "until S2 commit=3 within 2s",
 		"expect leader S1 term=1", "expect count transfers.done = 0",
 	))
@@ -39,7 +42,8 @@ func TestATransferIsRefusedOrGivenUpAndTheLeaderGoesOn(t *testing.T) {
 	}
 }
 
-// A server that has joined starts again from a snapshot that names it, though nobody tells it of others.
+// A server that has joined starts again from a snapshot that names it, though nobody tells it of
+// others.
 func TestServersComeAndGoWhileLogsAreCut(t *testing.T) {
 	t.Parallel()
 	code, out := conclusive(t, "", file(t, "nodes 2 learners 1",

@@ -228,7 +228,8 @@ func (v *view) holdsConverged() (bool, string) {
 	return true, fmt.Sprintf("all have committed %d entries", l.state.Commit)
 }
 
-// agree compares two logs as far as both have entries. What is in a snapshot is compared as the table.
+// agree compares two logs as far as both have entries. What is in a snapshot is compared as the
+// table.
 func agree(a, b *logged) bool {
 	from := max(a.behind.Index, b.behind.Index)
 	behind := func(l *logged) []trace.EntryRecord {

@@ -125,8 +125,8 @@ func (o nodeOptions) start(recorder *trace.Recorder, log *slog.Logger) (*rpc.Nod
 	return n, nil
 }
 
-// config is what the server is told once. One that joins is told of nobody: the log will say who the
-// servers are.
+// config is what the server is told once. One that joins is told of nobody: the log will say who
+// the servers are.
 func (o nodeOptions) config() (rpc.Config, error) {
 	config := rpc.Config{
 		ID: raft.ServerID(o.id), Cluster: clusterNumber,
@@ -137,7 +137,8 @@ func (o nodeOptions) config() (rpc.Config, error) {
 		Dial: o.dial(),
 	}
 	var err error
-	config.Rules, err = parseRules(strings.FieldsFunc(o.without, func(r rune) bool { return r == ',' }))
+	comma := func(r rune) bool { return r == ',' }
+	config.Rules, err = parseRules(strings.FieldsFunc(o.without, comma))
 	if err != nil || o.join != "" {
 		return config, err
 	}
@@ -165,8 +166,8 @@ func (o nodeOptions) members() (members raft.Configuration, err error) {
 	return members, nil
 }
 
-// dial connects to the proxy that stands before a server. The log has one address of each server, and
-// the way there is another one for each of the others.
+// dial connects to the proxy that stands before a server. The log has one address of each server,
+// and the way there is another one for each of the others.
 func (o nodeOptions) dial() func(context.Context, string) (net.Conn, error) {
 	routes := map[string]string{}
 	for route := range strings.SplitSeq(o.routes, ",") {
@@ -178,8 +179,8 @@ func (o nodeOptions) dial() func(context.Context, string) (net.Conn, error) {
 	}
 }
 
-// open opens the server's log. A cluster that begins with learners has an entry that says so, the first
-// of all: nothing else could.
+// open opens the server's log. A cluster that begins with learners has an entry that says so, the
+// first of all: nothing else could.
 func (o nodeOptions) open() (*wal.Log, raft.Durable, error) {
 	options := wal.Options{Cluster: clusterNumber, Server: raft.ServerID(o.id)}
 	store, durable, err := wal.Open(o.dir, options)

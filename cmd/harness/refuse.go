@@ -189,8 +189,8 @@ func refuseKind(m sim.Messages) string {
 		m.Kind)
 }
 
-// insistent reports whether a condition counts attempts that came to nothing. That none has is another
-// matter: it says that all that was asked for was done in the end.
+// insistent reports whether a condition counts attempts that came to nothing. That none has is
+// another matter: it says that all that was asked for was done in the end.
 func insistent(c sim.CondCount) bool {
 	refused := c.Name == "members.refused" || c.Name == "reads.failed"
 	return c.Name == "members.unknown" || refused && c.N != 0

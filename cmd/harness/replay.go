@@ -152,8 +152,8 @@ func (r *replay) traceFile(id raft.ServerID) string {
 	return filepath.Join(r.dir, fmt.Sprintf("%s.%d.trace", trace.NodeName(id), r.lives[id]))
 }
 
-// links calls a function for each link between two actors, each of which may be all servers, those that
-// are to come as well.
+// links calls a function for each link between two actors, each of which may be all servers, those
+// that are to come as well.
 func (r *replay) links(from, to sim.Actor, do func(from, to string)) {
 	expand := func(a sim.Actor) (names []string) {
 		if a != "" && a != sim.Everyone {

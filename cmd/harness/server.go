@@ -43,8 +43,8 @@ func (l *logged) put(entries []trace.EntryRecord) error {
 	return nil
 }
 
-// trim lets the log begin behind a snapshot. What stands behind the snapshot's last entry stays only if
-// the log has that very entry.
+// trim lets the log begin behind a snapshot. What stands behind the snapshot's last entry stays
+// only if the log has that very entry.
 func (l *logged) trim(s trace.SnapshotRecord) {
 	n := int(s.Index) - int(l.behind.Index)
 	switch {
@@ -152,8 +152,8 @@ func (v *view) tableAt(index raft.Index) (t fsm.Table, err error) {
 	return t, nil
 }
 
-// members are the servers by which one goes, "" if it knows of none, and the entry that says so: the last
-// of that kind in its log, or in the snapshot that it begins behind.
+// members are the servers by which one goes, "" if it knows of none, and the entry that says so:
+// the last of that kind in its log, or in the snapshot that it begins behind.
 func (v *view) members(s *server) (text string, index raft.Index) {
 	for _, e := range slices.Backward(s.log.entries) {
 		if e.Members != "" {
@@ -171,8 +171,8 @@ func (v *view) members(s *server) (text string, index raft.Index) {
 	return v.first, 0
 }
 
-// belongs reports whether a server is one of those by whom the leader goes, or, if nobody leads, one of
-// those by whom it goes itself.
+// belongs reports whether a server is one of those by whom the leader goes, or, if nobody leads,
+// one of those by whom it goes itself.
 func (v *view) belongs(s *server) bool {
 	by := s
 	if l := v.leader(); l != nil {

@@ -45,8 +45,8 @@ func (c *Cluster) Join(ctx context.Context) (raft.ServerID, error) {
 	return 0, fmt.Errorf("a server joins: %w", errPortTaken)
 }
 
-// Enter starts a server for which Config.Later has kept a place, with nothing on its disk, and waits
-// until it listens. Whoever calls it has the others let it in.
+// Enter starts a server for which Config.Later has kept a place, with nothing on its disk, and
+// waits until it listens. Whoever calls it has the others let it in.
 func (c *Cluster) Enter(ctx context.Context, id raft.ServerID) error {
 	if c.process(id) != nil || c.Addr(id) == "" {
 		return fmt.Errorf("cluster: there is no place for a server %d that was not there yet", id)
