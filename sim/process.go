@@ -80,12 +80,14 @@ func (w *World) step(n *node, received *raft.Message) {
 	w.steps++
 	w.checks.step(w, n)
 	for {
-		out, err := n.replica.Take()
+		var err error
+		out := &n.out
+		*out, err = n.replica.Take()
 		if err != nil {
 			w.stop(n, err)
 			return
 		}
-		w.observe(n, &out, received)
+		w.observe(n, out, received)
 		received = nil
 		again := w.begin(n, out.Write)
 		if n.alive {
