@@ -72,6 +72,19 @@ func (w *World) do(command Command) error {
 	return w.doNetwork(command)
 }
 
+// doInTime carries out the nth scheduled command. One that is impossible ends the run.
+func (w *World) doInTime(nth int) {
+	err := w.doScheduled(w.commands[nth])
+	switch {
+	case err == nil || w.failure != nil:
+	case w.lenient != nil:
+		*w.lenient = append(*w.lenient, nth)
+	default:
+		w.failure = err
+		w.halted = true
+	}
+}
+
 // doScheduled carries out a command at its time. It cannot wait.
 func (w *World) doScheduled(command Command) error {
 	c, ok := command.(Connect)

@@ -108,6 +108,9 @@ func (w *World) step(n *node, received *raft.Message) {
 		}
 	}
 	w.arm(n)
+	if w.coverage != nil {
+		w.coverage.look(w, n)
+	}
 }
 
 // begin hands a write to the disk. In a manual run it is finished at once, and there is more to

@@ -26,6 +26,7 @@ const (
 	streamSector                      // whether a sector of the nth write survives a crash
 	streamProgram                     // what a client of an experiment does in its nth tenure
 	streamFile                        // how long the nth snapshot of a disk takes
+	streamGuide                       // the guided search: which run is changed, and how
 )
 
 // draw returns 64 random bits for the nth use of a stream by an actor, towards a peer.

@@ -20,7 +20,9 @@ type Options struct {
 	Deep      bool     // run raft.Check and raft.Delta after every input: slow, for tests
 	KeepGoing bool     // a broken invariant and a failed expectation do not end the run
 	MaxSteps  int64    // the most events of a run; 0 is a million, which is enough for hours of a cluster
+	Coverage  bool     // collect the shapes of states, see coverage.go
 	effects   *[]effect
+	lenient   *[]int // scheduled lines that cannot be carried out are noted here and passed over
 }
 
 // Result is what came of a run.
@@ -34,6 +36,7 @@ type Result struct {
 	Failure    error       // the first line that failed: an expectation, or a line that cannot be carried out
 	End        trace.Time  // when it ended
 	Steps      int64       // events that did something
+	Points     []uint64    // with Options.Coverage: the shapes of states, in the order in which they came
 	counters   counters
 }
 
@@ -89,6 +92,9 @@ func Run(s *Scenario, o Options) (*Result, error) {
 		r.Failure = nil
 	}
 	w.countBoth()
+	if w.coverage != nil {
+		r.Points = w.coverage.points
+	}
 	r.Violations, r.End, r.Steps, r.counters = w.broken, w.now, w.steps, w.counters
 	return r, nil
 }
@@ -124,7 +130,10 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 		return nil, err
 	}
 	w := newWorld(seed, config, s.clients())
-	w.manual, w.deep, w.effects = manual, o.Deep, o.effects
+	w.manual, w.deep, w.effects, w.lenient = manual, o.Deep, o.effects, o.lenient
+	if o.Coverage {
+		w.coverage = &coverage{seen: map[uint64]struct{}{}}
+	}
 	w.maxSteps = cmp.Or(o.MaxSteps, 1_000_000)
 	w.tolerate = s.expectedViolations()
 	if o.KeepGoing {

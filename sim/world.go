@@ -44,6 +44,8 @@ type World struct {
 	firstTerm raft.Term  // the highest of the states that the run starts from
 
 	effects  *[]effect       // what the network did by chance, if somebody asks for it
+	lenient  *[]int          // see Options
+	coverage *coverage       // the shapes of states, if somebody asks for them
 	trace    *trace.Trace    // nil when nobody looks
 	cause    int64           // the event that is being handled
 	deep     bool            // run raft.Check and raft.Delta after every input
@@ -225,10 +227,7 @@ func (w *World) next(limit trace.Time) bool {
 		w.join(raft.ServerID(e.slot))
 	case eventCommand:
 		w.pending--
-		if err := w.doScheduled(w.commands[e.slot]); err != nil && w.failure == nil {
-			w.failure = err
-			w.halted = true
-		}
+		w.doInTime(int(e.slot))
 	}
 	return true
 }
