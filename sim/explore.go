@@ -19,6 +19,7 @@ type Search struct {
 	Nodes    int
 	Without  []string
 	Jobs     int                  // how many at a time; 0 for all cores. The findings do not depend on it
+	Coverage bool                 // count the shapes of states: Findings.Curve
 	Progress func(done *Findings) // called now and then by one goroutine, may be nil
 }
 
@@ -31,6 +32,7 @@ type Findings struct {
 	Cut      bool       // it was interrupted before it was through
 	SimTime  trace.Time // simulated time, all seeds together
 	Steps    int64
+	Curve    Curve // with Search.Coverage
 	counters counters
 }
 
@@ -125,12 +127,17 @@ func (s Search) work(ctx context.Context, seeds <-chan uint64, results chan<- se
 // collect counts results in the order of their seeds.
 func (s Search) collect(results <-chan seedResult, stop func()) *Findings {
 	f := &Findings{First: s.From}
+	var seen shapes
 	early := map[uint64]*Result{}
 	next := s.From
 	for r := range results {
 		early[r.seed] = r.Result
 		for early[next] != nil && f.Failed == nil {
 			f.add(next, early[next])
+			if s.Coverage {
+				seen.add(early[next].Points, f.Seeds)
+				f.Curve = seen.curve
+			}
 			delete(early, next)
 			next++
 			if s.Progress != nil {
@@ -150,6 +157,6 @@ func (s Search) Run(seed uint64, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Without = s.Without
+	o.Without, o.Coverage = s.Without, s.Coverage
 	return Run(scenario, o)
 }

@@ -31,7 +31,6 @@ const corpusMost = 512
 // GuidedFindings is what a guided search came to.
 type GuidedFindings struct {
 	Findings
-	Curve   Curve
 	Corpus  int       // runs that came to something new
 	Mutants int       // runs that were made of others,
 	Fresh   [2]int    // and how many shapes were new in runs made of numbers, and of others

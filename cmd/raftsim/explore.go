@@ -18,6 +18,9 @@ type exploring struct {
 	jobs       int
 	asJSON     bool
 	all        bool
+	coverage   bool
+	guided     bool
+	save       string
 	shard, out string
 	from, to   uint64 // of all shards
 	part       shard
@@ -36,6 +39,9 @@ func (x *exploring) define(f *flag.FlagSet) {
 	f.BoolVar(&x.asJSON, "json", false, "print the findings as one JSON object")
 	f.BoolVar(&x.all, "require-all", false, "fail if something that a search should see has not happened")
 	f.StringVar(&x.shard, "shard", "", "search part `I/N` of the seeds; 'raftsim merge' adds the parts up")
+	f.BoolVar(&x.coverage, "coverage", false, "count the shapes of states that were seen, and how that number grew")
+	f.BoolVar(&x.guided, "guided", false, "make half of the runs of earlier ones that came to new shapes")
+	f.StringVar(&x.save, "save", "", "write what a guided search finds to `FILE`; guided-N.txt unless given")
 	f.StringVar(&x.out, "out", "", "write results to `FILE` as JSON lines; go on where it ends if it is there")
 }
 
@@ -51,6 +57,9 @@ func explore(ctx context.Context, c *call) error {
 	if err := x.prepare(); err != nil {
 		return err
 	}
+	if x.guided {
+		return x.guide(ctx, c)
+	}
 	if err := x.open(c); err != nil {
 		return err
 	}
@@ -65,6 +74,7 @@ func explore(ctx context.Context, c *call) error {
 		return printJSON(c, &x.shared, f)
 	}
 	c.printFindings(&x.look, &x.shared, x.search, f, time.Since(x.begun))
+	c.printCurve(f.Curve)
 	if f.Failed == nil {
 		x.printEnd(c, f)
 	}
@@ -89,7 +99,13 @@ func (x *exploring) prepare() (err error) {
 		return misuse("-shard and -out need to know where the search ends: give -seeds A-B")
 	}
 	x.search.From, x.search.To, err = x.part.of(x.from, x.to)
-	x.search.For, x.search.Jobs = x.lasting, x.jobs
+	x.search.For, x.search.Jobs, x.search.Coverage = x.lasting, x.jobs, x.coverage
+	if alone := x.shard + x.out; (x.coverage || x.guided) && alone != "" {
+		return misuse("-coverage and -guided look at all runs together: not with -shard or -out")
+	}
+	if x.save != "" && !x.guided {
+		return misuse("-save is for -guided: any other run is made by its seed again, see 'raftsim replay'")
+	}
 	return err
 }
 
