@@ -97,6 +97,7 @@ func TestAnAnswerToAnEarlierQuestionCountsForNothing(t *testing.T) {
 	c.timeout(1)
 	c.receive(preAnswer(2, 4, 4, true))
 	c.receive(preAnswer(2, 4, 4, true)) // twice is once
+	c.receive(preAnswer(3, 2, 2, true)) // a late yes to the first question
 	same(t, "rank", rank{raft.PreCandidate, 4, 0}, c.rank(1))
 	c.receive(preAnswer(4, 4, 4, true))
 	same(t, "rank", rank{raft.Candidate, 5, 0}, c.rank(1))
@@ -218,6 +219,44 @@ func TestAServerThatWasCutOffDeposesNobody(t *testing.T) {
 			}
 			if c.leader() == 0 {
 				t.Error("nobody leads")
+			}
+		})
+	}
+}
+
+// E27: links that fail in one direction. A server that nobody hears still hears the leader, and asks
+// nobody. One that hears nobody asks and asks, is heard, and all terms stay; without PreVote each of its
+// campaigns deposes the leader.
+//
+//spec:test PreVote.Ask
+func TestALinkThatFailsInOneDirectionDeposesNobody(t *testing.T) {
+	for name, row := range map[string]struct{ heard, careful bool }{
+		"hears all, nobody hears it":                  {false, true},
+		"hears all, nobody hears it, without PreVote": {false, false},
+		"hears nobody, all hear it":                   {true, true},
+		"hears nobody, all hear it, without PreVote":  {true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, setup{careful: row.careful})
+			c.elect(1)
+			for _, other := range []raft.ServerID{1, 2} {
+				c.down[link{other, 3}], c.down[link{3, other}] = row.heard, !row.heard
+			}
+			c.outbox(3)
+			c.elapse(c.now() + 30*electionTimeout)
+			asked := 0
+			for _, m := range c.outbox(3) {
+				switch m.Body.(type) {
+				case raft.PreVote, raft.RequestVote:
+					asked++
+				}
+			}
+			if row.heard != (asked >= 30) || !row.heard && asked > 0 {
+				t.Errorf("it has asked %d times", asked)
+			}
+			stays := c.rank(1) == rank{raft.Leader, 1, 1} && c.status(3).Term == 1
+			if want := row.careful || !row.heard; stays != want {
+				t.Errorf("all terms stay: %v, want %v: %+v", stays, want, c.rank(1))
 			}
 		})
 	}

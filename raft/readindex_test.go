@@ -213,6 +213,88 @@ func TestAFollowerMayRead(t *testing.T) {
 	same(t, "answers, with the leader away", []raft.ReadState{{ID: 10}}, c.reads(3))
 }
 
+// What a follower has asked its leader nobody else answers, and no answer out of an earlier term counts,
+// be the number the same: servers choose them, and a message may outlive the one that chose.
+//
+//spec:test Read.Index
+func TestAFollowerTakesAnAnswerFromTheLeaderThatItAskedAlone(t *testing.T) {
+	c := alone(t, 3, state(3, 0, 1))
+	c.receive(appendEntries(3, 1, 1, 1))
+	c.asks(1, 7)
+	for _, of := range []struct {
+		from raft.ServerID
+		term raft.Term
+	}{{3, 3}, {2, 2}} {
+		c.receive(message(of.from, 1, of.term, raft.ReadIndexReply{RequestTerm: of.term, ID: 7, Success: true}))
+		same(t, "answers", 0, len(c.reads(1)))
+	}
+	c.receive(message(2, 1, 3, raft.ReadIndexReply{RequestTerm: 3, ID: 7, Success: true, Index: 1}))
+	same(t, "answers", []raft.ReadState{{ID: 7, OK: true, Index: 1}}, c.reads(1))
+}
+
+// Q07 (openraft#1747): leadership is on its way, and the old leader is still asked. It answers what a
+// majority confirms in its term. Once the next leader is elected, that is nothing.
+//
+//spec:test Read.Index
+func TestALeaderThatHandsOverAnswersNoReadOnceTheNextIsElected(t *testing.T) {
+	c := newCluster(t, setup{careful: true})
+	c.elect(1)
+	c.heartbeat(1)
+	c.run()
+	c.transfers(1, 2)
+	c.asks(1, 7)
+	c.deliver(1, 2) // TimeoutNow
+	c.deliver(2, 3) // the request for a vote, and the vote
+	c.deliver(3, 2)
+	same(t, "new leader", rank{raft.Leader, 2, 2}, c.rank(2))
+	c.deliver(2, 3) // its first entry
+	c.deliver(3, 2)
+	same(t, "committed", 2, c.status(2).CommitIndex)
+	same(t, "old leader", rank{raft.Leader, 1, 1}, c.rank(1))
+	c.asks(1, 8)
+	c.deliver(1, 3) // the round, which is answered in the new term
+	c.deliver(3, 1)
+	same(t, "answers", []raft.ReadState{{ID: 7}, {ID: 8}}, c.reads(1))
+}
+
+// Q07 again: however much is read, leadership goes where it is sent, and a dead leader is replaced.
+//
+//spec:test Read.Index
+func TestReadsThatNeverEndHoldUpNoElection(t *testing.T) {
+	for _, careful := range []bool{true, false} {
+		c := newCluster(t, setup{careful: careful})
+		c.elect(1)
+		c.heartbeat(1)
+		c.run()
+		asked := uint64(0)
+		everybodyReads := func() {
+			for id := raft.ServerID(1); id <= 3; id++ {
+				if c.status(id).Leader != 0 {
+					asked++
+					c.asks(id, asked)
+				}
+			}
+		}
+		everybodyReads()
+		c.transfers(1, 2)
+		everybodyReads()
+		c.run()
+		same(t, "leader", rank{raft.Leader, 2, 2}, c.rank(2))
+		c.isolate(2)
+		for end := c.now() + 10*electionTimeout; c.now() < end && c.rank(1).Leader%2 == 0; {
+			everybodyReads()
+			c.elapse(c.now() + electionTimeout/10)
+			c.tick(2, c.now()+electionTimeout/10)
+		}
+		if leader := c.rank(1).Leader; leader != 1 && leader != 3 {
+			t.Errorf("%d leads, after %d questions", leader, asked)
+		}
+		if asked < 20 {
+			t.Errorf("%d questions hold nobody up", asked)
+		}
+	}
+}
+
 // Who does not lead says so: to a follower that believes that it does.
 //
 //spec:test Followers.1
