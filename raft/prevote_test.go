@@ -225,8 +225,8 @@ func TestAServerThatWasCutOffDeposesNobody(t *testing.T) {
 }
 
 // E27: links that fail in one direction. A server that nobody hears still hears the leader, and asks
-// nobody. One that hears nobody asks and asks, is heard, and all terms stay; without PreVote each of its
-// campaigns deposes the leader.
+// nobody. One that hears nobody asks and asks, is heard, and all terms stay; without PreVote each of
+// its campaigns deposes the leader.
 //
 //spec:test PreVote.Ask
 func TestALinkThatFailsInOneDirectionDeposesNobody(t *testing.T) {

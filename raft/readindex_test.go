@@ -213,8 +213,8 @@ func TestAFollowerMayRead(t *testing.T) {
 	same(t, "answers, with the leader away", []raft.ReadState{{ID: 10}}, c.reads(3))
 }
 
-// What a follower has asked its leader nobody else answers, and no answer out of an earlier term counts,
-// be the number the same: servers choose them, and a message may outlive the one that chose.
+// What a follower has asked its leader nobody else answers, and no answer out of an earlier term
+// counts, be the number the same: servers choose them, and a message may outlive the one that chose.
 //
 //spec:test Read.Index
 func TestAFollowerTakesAnAnswerFromTheLeaderThatItAskedAlone(t *testing.T) {
@@ -225,15 +225,16 @@ func TestAFollowerTakesAnAnswerFromTheLeaderThatItAskedAlone(t *testing.T) {
 		from raft.ServerID
 		term raft.Term
 	}{{3, 3}, {2, 2}} {
-		c.receive(message(of.from, 1, of.term, raft.ReadIndexReply{RequestTerm: of.term, ID: 7, Success: true}))
+		yes := raft.ReadIndexReply{RequestTerm: of.term, ID: 7, Success: true}
+		c.receive(message(of.from, 1, of.term, yes))
 		same(t, "answers", 0, len(c.reads(1)))
 	}
 	c.receive(message(2, 1, 3, raft.ReadIndexReply{RequestTerm: 3, ID: 7, Success: true, Index: 1}))
 	same(t, "answers", []raft.ReadState{{ID: 7, OK: true, Index: 1}}, c.reads(1))
 }
 
-// Q07 (openraft#1747): leadership is on its way, and the old leader is still asked. It answers what a
-// majority confirms in its term. Once the next leader is elected, that is nothing.
+// Q07 (openraft#1747): leadership is on its way, and the old leader is still asked. It answers what
+// a majority confirms in its term. Once the next leader is elected, that is nothing.
 //
 //spec:test Read.Index
 func TestALeaderThatHandsOverAnswersNoReadOnceTheNextIsElected(t *testing.T) {

@@ -145,8 +145,9 @@ func (o *options) enter(ctx context.Context, security *tls.Config, log *slog.Log
 	return nil
 }
 
-// mayEnter refuses a server that has forgotten what it was. Where a join was cut short, the
-// directory has the member's file already, and that it is a member is no news.
+// mayEnter refuses a server that has forgotten what it was: it has no log. Where a join was cut
+// short, the directory has the member's file already, and that it is a member is no news. But one
+// that votes, or has acknowledged entries, has had a log.
 func (o *options) mayEnter(members []rpc.MemberInfo) (isMember bool, err error) {
 	i := slices.IndexFunc(members, func(m rpc.MemberInfo) bool { return m.ID == o.serverID() })
 	switch {
@@ -156,6 +157,10 @@ func (o *options) mayEnter(members []rpc.MemberInfo) (isMember bool, err error) 
 		return false, fmt.Errorf("server %d is a member, and %s has nothing of it: a server that has "+
 			"lost its directory has forgotten its votes; lockctl member remove %d, and join under an "+
 			"-id that no server has had", o.id, o.dir, o.id)
+	case members[i].Voter || members[i].Match > 0:
+		return false, fmt.Errorf("server %d is a member that has run, and its log is gone from %s: it "+
+			"has forgotten its votes; lockctl member remove %d, and join under an -id that no server "+
+			"has had, with a new -dir", o.id, o.dir, o.id)
 	case members[i].Address != o.advertise:
 		return false, fmt.Errorf("the cluster knows server %d at %s, and not at %s; join under an -id "+
 			"that no server has had", o.id, members[i].Address, o.advertise)

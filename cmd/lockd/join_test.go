@@ -99,6 +99,47 @@ func TestAServerThatHasLostItsDirectoryIsNotLetIn(t *testing.T) {
 	}
 }
 
+// A member's file alone does not tell a join that was cut short from a log that was lost. What the
+// cluster knows does: whoever votes, or has acknowledged entries, has had a log.
+func TestAServerThatHasLostItsLogAloneIsNotLetIn(t *testing.T) {
+	t.Parallel()
+	addrs, _, _ := three(t)
+	client := dial(t, addrs[:3]...)
+	for i, votes := range []bool{true, false} {
+		id, dir := 4+i, t.TempDir()
+		args := []string{"-join", addrs[0], "-listen", addrs[3+i]}
+		server := newMember(t, id, dir, args...)
+		eventually(t, "what it has acknowledged", func() bool {
+			y, err := client.Members(t.Context())
+			return err == nil && len(y.Members) == 4 && y.Members[3].Match > 0
+		})
+		if votes {
+			if err := client.Promote(t.Context(), raft.ServerID(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.stop(t)
+		logs, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+		if err != nil || len(logs) == 0 {
+			t.Fatal(logs, err)
+		}
+		for _, log := range logs {
+			if err := os.Remove(log); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server = newMember(t, id, dir, args...)
+		code, said := server.end(t), server.stderr.String()
+		if code != 1 || !strings.Contains(said, fmt.Sprintf("its log is gone from %s", dir)) ||
+			!strings.Contains(said, fmt.Sprintf("lockctl member remove %d", id)) {
+			t.Errorf("votes %v: it ends with %d:\n%s", votes, code, said)
+		}
+		if err := client.Remove(t.Context(), raft.ServerID(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A join that was cut short between its two halves is begun again.
 func TestAJoinThatWasCutShortIsBegunAgain(t *testing.T) {
 	t.Parallel()
