@@ -9,8 +9,8 @@ import (
 	"ticketing/raft"
 )
 
-// The notation of reference/scenarios.md: a log is given by the terms of its entries, and a message
-// in few words. Unless a test says otherwise, server 1 is the one under test and 2 speaks to it.
+// The notation of the tests: a log is given by the terms of its entries, and a message in few words.
+// Unless a test says otherwise, server 1 is the one under test and 2 speaks to it.
 
 // entries makes the entries of these terms, the first one at this index. An index and a term always
 // give the same command, as Log Matching wants it.

@@ -9,8 +9,8 @@ import (
 )
 
 // An observer sees all servers and all their disks, and remembers. It knows what must hold between
-// servers and across crashes, which no server can see for itself. Its sentences are the paper's,
-// and the names are those of reference/zoo.md.
+// servers and across crashes, which no server can see for itself. Its sentences are the paper's
+// where that has one.
 type observer struct {
 	leaders map[raft.Term]raft.ServerID
 	votes   map[ballot]raft.ServerID    // whom a server voted for in a term
