@@ -283,3 +283,40 @@ func TestTwoThatWinTheAskingSplitTheVoteOnce(t *testing.T) {
 		t.Error("nobody leads")
 	}
 }
+
+// E33: requests that were sent before a leader was elected, and arrive afterwards, elect no second one,
+// whether they are questions or campaigns.
+//
+//spec:test PreVote.Grant
+//spec:test RV.2
+func TestRequestsThatComeAfterTheElectionElectNobody(t *testing.T) {
+	for _, careful := range []bool{true, false} {
+		c := newCluster(t, setup{careful: careful})
+		c.timeout(3)
+		same(t, "late requests", 2, len(c.queues[link{3, 1}])+len(c.queues[link{3, 2}]))
+		c.timeout(1)
+		for range 2 { // the question and the campaign, or the campaign and the first entry
+			c.deliver(1, 2)
+			c.deliver(2, 1)
+		}
+		elected := rank{raft.Leader, 1, 1}
+		same(t, "leader", elected, c.rank(1))
+		c.outbox(1)
+		c.outbox(2)
+		c.deliver(3, 1)
+		c.deliver(3, 2)
+		for _, id := range []raft.ServerID{1, 2} {
+			for _, m := range c.outbox(id) {
+				if a, ok := m.Body.(raft.PreVoteReply); ok && a.VoteGranted {
+					t.Errorf("server %d answers yes", id)
+				}
+				if a, ok := m.Body.(raft.RequestVoteReply); ok && a.VoteGranted {
+					t.Errorf("server %d votes", id)
+				}
+			}
+		}
+		c.elapse(c.now() + 10*electionTimeout)
+		same(t, "the leader stays", elected, c.rank(1))
+		same(t, "the late one follows", rank{raft.Follower, 1, 1}, c.rank(3))
+	}
+}
