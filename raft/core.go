@@ -105,11 +105,11 @@ func New(config Config, durable Durable, now Time) (*Core, error) {
 		config:      config,
 		currentTerm: durable.Term,
 		votedFor:    durable.VotedFor,
-		log:         durable.log(),
+		log:         durable.log(), // snapshot.go
 		handed:      durable.HardState,
 		now:         now,
 	}
-	c.startFrom(durable.Snapshot)
+	c.startFrom(durable.Snapshot) // snapshot.go
 	c.resetElectionTimer()
 	return c, nil
 }
@@ -127,7 +127,7 @@ func (c *Core) Tick(now Time) {
 	case c.role != Leader:
 		c.ElectionTimeout()
 	case now >= c.quorumDue(): // checkquorum.go
-		c.stepDown()
+		c.stepDown() // checkquorum.go
 	case now >= c.heartbeatDue:
 		c.HeartbeatTimeout()
 	}
@@ -138,7 +138,7 @@ func (c *Core) Deadline() Time {
 	if c.role != Leader {
 		return c.electionDue
 	}
-	due := min(c.heartbeatDue, c.quorumDue())
+	due := min(c.heartbeatDue, c.quorumDue()) // checkquorum.go
 	if c.transfer.to != 0 {
 		due = min(due, c.transfer.due)
 	}
@@ -148,14 +148,14 @@ func (c *Core) Deadline() Time {
 // Receive takes a message from the network. An error wraps ErrMalformed, nothing has changed, and
 // there is no reply: the peer is broken or hostile.
 func (c *Core) Receive(m Message) error {
-	if err := c.validate(m); err != nil || c.stranger(m) {
+	if err := c.validate(m); err != nil || c.stranger(m) { // membership.go
 		return err
 	}
 	// "If RPC request or response contains term T > currentTerm: set currentTerm = T, convert to
 	// follower." Before anything else is looked at: whoever is behind must learn it from any
 	// message. The exception is for those who would depose a leader that is well.
 	//spec:rule All.2
-	if m.Term > c.currentTerm && !c.disturbs(m) {
+	if m.Term > c.currentTerm && !c.disturbs(m) { // checkquorum.go
 		c.becomeFollower(m.Term)
 	}
 	m.Body.receive(c, m)

@@ -63,15 +63,15 @@ type held struct {
 // that makes the present state durable, and the entries that have become committed.
 func (c *Core) Take() Output {
 	c.ready = c.ready[:0]
-	c.serveReads()
+	c.serveReads() // readindex.go
 	if c.role == Leader {
-		c.advanceTransfer()
+		c.advanceTransfer() // transfer.go
 		c.replicate()
-		c.dismiss()
+		c.dismiss() // membership.go
 	}
 	out := Output{Write: c.takeWrite()}
 	c.release()
-	out.Save, out.Restore = c.takeSave(), c.TakeRestore()
+	out.Save, out.Restore = c.takeSave(), c.TakeRestore() // snapshot.go
 	out.Messages, out.Committed = c.ready, c.TakeCommitted()
 	out.Reads, c.reading.answered = c.reading.answered, nil
 	return out

@@ -13,7 +13,7 @@ func (c *Core) becomeFollower(term Term) {
 	if c.role == Leader { // it had no election timer, and knows the others no more
 		c.resetElectionTimer()
 		c.peers = nil
-		c.setPeers()
+		c.setPeers() // membership.go
 	}
 	c.role = Follower
 }
@@ -37,10 +37,10 @@ func (c *Core) resetElectionTimer() {
 func (c *Core) ElectionTimeout() {
 	switch {
 	case c.role == Leader:
-	case !c.mayCampaign():
+	case !c.mayCampaign(): // membership.go
 		c.resetElectionTimer()
 	case c.config.PreVote:
-		c.preCampaign()
+		c.preCampaign() // prevote.go
 	default:
 		c.campaign(false)
 	}
@@ -185,7 +185,7 @@ func (c *Core) becomeLeader() {
 	c.role, c.leader, c.reading.round = Leader, c.config.ID, 0
 	c.transfer = transfer{}
 	c.peers = nil
-	c.setPeers()
+	c.setPeers() // membership.go
 	// A leader may not count copies of earlier terms' entries as commits (Leaders.4), so it starts
 	// with an entry of its own that does nothing (section 8). It is also the first AppendEntries
 	// that all others get: "upon election: send initial empty AppendEntries RPCs (heartbeat) to

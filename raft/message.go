@@ -113,7 +113,7 @@ func (c *Core) validate(m Message) error {
 		return malformed("it is for server %d, this is %d", m.To, c.config.ID)
 	case m.From == 0 || m.From == c.config.ID:
 		return malformed("server %d is not another server", m.From)
-	case m.Term > maxTerm || m.Term == 0 && !beforeElection(m.Body):
+	case m.Term > maxTerm || m.Term == 0 && !beforeElection(m.Body): // prevote.go
 		return malformed("term %d from server %d; terms go from 1 to 2^62", m.Term, m.From)
 	}
 	switch body := m.Body.(type) {
@@ -124,7 +124,7 @@ func (c *Core) validate(m Message) error {
 	case AppendEntries:
 		return c.validateAppend(m, body)
 	case InstallSnapshot:
-		return c.validateInstall(m, body)
+		return c.validateInstall(m, body) // snapshot.go
 	case answer:
 		return c.validateAnswer(m, body)
 	case ReadIndex, TimeoutNow:
@@ -144,7 +144,7 @@ func validatePosition(index Index, term, most Term) error {
 // validateAnswer checks that a reply is one to a request that this server can have sent.
 func (c *Core) validateAnswer(m Message, body answer) error {
 	requestTerm, yes := body.answers()
-	if requestTerm == 0 && !beforeElection(m.Body) || requestTerm > c.currentTerm {
+	if requestTerm == 0 && !beforeElection(m.Body) || requestTerm > c.currentTerm { // prevote.go
 		return malformed("server %d answers a request of term %d, never sent", m.From, requestTerm)
 	}
 	r, appended := m.Body.(AppendEntriesReply)

@@ -19,9 +19,9 @@ func (c *Core) Propose(command []byte) (Index, Term, error) {
 	switch {
 	case c.role != Leader:
 		return 0, 0, ErrNotLeader
-	case c.Transferring() != 0:
+	case c.Transferring() != 0: // transfer.go
 		return 0, 0, ErrTransferring
-	case c.busy(command):
+	case c.busy(command): // backlog.go
 		return 0, 0, ErrBusy
 	}
 	return c.log.append(Entry{Term: c.currentTerm, Command: command}), c.currentTerm, nil
@@ -134,7 +134,7 @@ func (c *Core) receiveAppendEntries(m Message, a AppendEntries) {
 		return
 	}
 	c.log.store(a.Entries)
-	c.readMembers(c.log.unsaved)
+	c.readMembers(c.log.unsaved) // membership.go
 	verified := a.PrevLogIndex + Index(len(a.Entries))
 	// "If leaderCommit > commitIndex, set commitIndex = min(leaderCommit, index of last new
 	// entry)". What lies behind the last entry of this very message may be a leftover of another
