@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"ticketing/fsm/trace"
@@ -104,6 +105,11 @@ func (o options) check() error {
 			"for one that comes later")
 	case o.cluster == "":
 		return errors.New("-cluster needs a name, the same on all servers of the cluster")
+	}
+	for addr := range strings.SplitSeq(o.join, ",") {
+		if err := rpc.CheckAddr(addr); err != nil && o.join != "" {
+			return fmt.Errorf("-join %s: %w; it takes HOST:PORT,… of servers that run", o.join, err)
+		}
 	}
 	return o.checkTimes()
 }
