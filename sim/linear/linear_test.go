@@ -57,6 +57,12 @@ func TestAHistoryIsRightIfOneOrderExplainsIt(t *testing.T) {
 		{"a lease that may be a shorter one", "", []Operation{
 			func() Operation { o := a; o.Lease = 900; return o }(), op("A", Extend, 1, Unknown, 50, Never), saw("", 0, 110, 150),
 		}},
+		{"a shorter one is counted from the last extension", "", []Operation{
+			a, op("A", Extend, 1, OK, 60, 65), shorter(op("A", Extend, 1, Unknown, 50, Never), 20), saw("", 0, 70, 80),
+		}},
+		{"and not from before", none, []Operation{
+			a, op("A", Extend, 1, OK, 60, 65), shorter(op("A", Extend, 1, Unknown, 50, Never), 20), saw("", 0, 70, 79),
+		}},
 		{"an extension revives", none, []Operation{a, op("A", Release, 1, OK, 6, 7), op("A", Extend, 1, OK, 8, 9)}},
 		{"an extension does not wait for a reader", "", []Operation{
 			a, op("A", Extend, 1, OK, 10, 60), saw("A", 1, 50, 60), saw("", 0, 105, 110),

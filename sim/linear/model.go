@@ -17,7 +17,7 @@ type state struct {
 // answer is right then. When a lease's end is noticed has no upper bound; so a tenure ends by itself
 // only where nothing else explains an answer. To do everything as early as that loses nothing: from
 // an earlier moment all is possible that is from a later one.
-func (s state) step(o *Operation, gone map[fsm.Token]int64) (state, bool) {
+func (s state) step(o *Operation, late late) (state, bool) {
 	right := true
 	switch {
 	case o.Kind == Acquire && o.Outcome == No:
@@ -29,12 +29,12 @@ func (s state) step(o *Operation, gone map[fsm.Token]int64) (state, bool) {
 		right = o.Outcome == Unknown || o.Token > s.last
 		s.held, s.owner, s.token, s.last = true, o.Client, o.Token, max(s.last, o.Token)
 		s.begun = s.since
-		s.lease(o, gone)
+		s.lease(o, late)
 	case o.Kind == Get && o.Token == 0:
 		s.lapse()
 		s.reach(o.Call)
 	case o.Kind == Get:
-		right = s.holds(o.Token, gone) && s.owner == o.Owner
+		right = s.holds(o.Token, late) && s.owner == o.Owner
 		s.reach(o.Call)
 	case o.Outcome == No && o.Token != 0: // it came too late, but the end may have been long before
 		if s.token == o.Token {
@@ -44,33 +44,38 @@ func (s state) step(o *Operation, gone map[fsm.Token]int64) (state, bool) {
 		s.lapse()
 		s.reach(o.Call)
 	case o.Kind == Release:
-		right = s.held && o.Token == 0 || s.holds(o.Token, gone)
+		right = s.held && o.Token == 0 || s.holds(o.Token, late)
 		s.reach(o.Call)
 		s.end()
 	default:
-		right = s.holds(o.Token, gone)
+		right = s.holds(o.Token, late)
 		s.begun = max(s.begun, o.Call)
 		s.reach(s.begun)
-		s.lease(o, gone)
+		s.lease(o, late)
 	}
 	return s, right && s.since <= o.Return
 }
 
 func (s *state) reach(t int64) { s.since = max(s.since, t) }
 
-// lease begins a countdown. No other than its holder names a tenure by its token. So a Release that
-// nobody knows the outcome of does to it what a clean-up does: it may end it, from its call on.
-func (s *state) lease(o *Operation, gone map[fsm.Token]int64) {
+// lease begins a countdown.
+func (s *state) lease(o *Operation, late late) {
 	s.until = s.begun + o.Lease
 	if o.Left != 0 {
 		s.until = min(s.until, max(s.begun, o.Left))
 	}
-	s.bound(gone)
+	s.bound(late)
 }
 
-func (s *state) bound(gone map[fsm.Token]int64) {
-	if t, limited := gone[s.token]; limited {
-		s.until = min(s.until, max(s.begun, t))
+// late is the Releases and Extends of unknown outcome, by the tenures that they name. No other than its
+// holder names a tenure. So what such a Release does to it is what a clean-up does: it may end it, from
+// its call on. An Extend may give it a lease that ends earlier.
+type late map[fsm.Token][]Operation
+
+func (s *state) bound(late late) {
+	for i := range late[s.token] {
+		o := &late[s.token][i]
+		s.until = min(s.until, max(s.begun, o.Call)+o.Lease) // a Release has none
 	}
 }
 
@@ -86,10 +91,10 @@ func (s *state) end() { s.held, s.owner, s.token, s.begun, s.until = false, "", 
 
 // holds reports whether a token is the holder's. One that nobody has seen yet may be any that is
 // greater than those before, and from then on is this one.
-func (s *state) holds(token fsm.Token, gone map[fsm.Token]int64) bool {
+func (s *state) holds(token fsm.Token, late late) bool {
 	if s.held && s.token == 0 && token > s.last {
 		s.token, s.last = token, token
-		s.bound(gone)
+		s.bound(late)
 	}
 	return s.held && s.token == token
 }

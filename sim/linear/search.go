@@ -27,7 +27,7 @@ type place struct {
 type search struct {
 	done     []Operation // those that returned, by their calls
 	open     []Operation // those of unknown outcome which can make a difference
-	gone     map[fsm.Token]int64
+	late     late
 	answered map[fsm.Token]bool // some Acquire's answer tells of it
 	failed   map[place]bool
 	budget   int // so many places more
@@ -45,7 +45,7 @@ type search struct {
 //     was granted is over before anything that would contradict it. One that somebody has seen
 //     waits until then; see try.
 func prepare(all []Operation) *search {
-	s := &search{gone: map[fsm.Token]int64{}, answered: map[fsm.Token]bool{}, failed: map[place]bool{}}
+	s := &search{late: late{}, answered: map[fsm.Token]bool{}, failed: map[place]bool{}}
 	for _, o := range all {
 		if o.Kind == Acquire && o.Outcome == OK {
 			s.answered[o.Token] = true
@@ -64,10 +64,7 @@ func prepare(all []Operation) *search {
 				somebody = max(somebody, o.Return+1)
 			}
 		case o.Kind != Acquire && o.Token != 0:
-			end := o.Call + o.Lease // a Release has none
-			if t, limited := s.gone[o.Token]; !limited || end < t {
-				s.gone[o.Token] = end
-			}
+			s.late[o.Token] = append(s.late[o.Token], o)
 		}
 	}
 	for _, o := range all {
@@ -141,7 +138,7 @@ func (s *search) ahead(p *place) (limit int64, end int) {
 // have been in the way of others only, since it counts from as early as the key was free for it.
 func (s *search) try(p place, i int, limit int64) bool {
 	o := &s.done[i]
-	if next, right := p.state.step(o, s.gone); right && s.from(p.with(i, next)) {
+	if next, right := p.state.step(o, s.late); right && s.from(p.with(i, next)) {
 		return true
 	}
 	if !s.seesOther(o) {
@@ -152,8 +149,8 @@ func (s *search) try(p place, i int, limit int64) bool {
 		if a.Kind != Acquire || a.Call > limit || o.Kind == Get && o.Owner != a.Client || !s.isNext(&p, j) {
 			continue
 		}
-		granted, _ := p.state.step(a, s.gone)
-		if next, right := granted.step(o, s.gone); right {
+		granted, _ := p.state.step(a, s.late)
+		if next, right := granted.step(o, s.late); right {
 			q := p.with(i, next)
 			q.open |= 1 << j
 			if s.from(q) {
@@ -194,7 +191,7 @@ func (s *search) tryReleases(p place, limit int64) bool {
 		if o.Kind != Release || o.Call > limit || !s.isNext(&p, j) {
 			continue
 		}
-		if next, right := p.state.step(o, s.gone); right {
+		if next, right := p.state.step(o, s.late); right {
 			q := p
 			q.state = next
 			q.open |= 1 << j
