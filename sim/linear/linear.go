@@ -88,8 +88,8 @@ func Check(all []Operation, places int) (problem string, gaveUp int) {
 	return "", gaveUp
 }
 
-// checkTokens is about all keys together: no token is given out twice, and none that is asked for
-// after somebody has seen another is the smaller one.
+// checkTokens is about all keys together: no token is given out twice, or seen on two keys, and none
+// that is asked for after somebody has seen another is the smaller one.
 func checkTokens(all []Operation) string {
 	granted := slices.DeleteFunc(slices.Clone(all), func(o Operation) bool {
 		return o.Kind != Acquire || o.Outcome != OK
@@ -99,6 +99,13 @@ func checkTokens(all []Operation) string {
 	})
 	slices.SortStableFunc(granted, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
 	slices.SortStableFunc(seen, func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) })
+	keys := map[fsm.Token]string{}
+	for _, o := range seen {
+		if key, known := keys[o.Token]; known && key != o.Key {
+			return fmt.Sprintf("token %d is of %q, too (%s)", o.Token, key, o)
+		}
+		keys[o.Token] = o.Key
+	}
 	given := map[fsm.Token]bool{}
 	var greatest fsm.Token // that had been seen before the Acquire at hand was called
 	for _, o := range granted {

@@ -24,6 +24,8 @@ func saw(owner string, token fsm.Token, call, ret int64) Operation {
 
 func shorter(o Operation, lease int64) Operation { o.Lease = lease; return o }
 
+func onGate(o Operation) Operation { o.Key = "gate"; return o }
+
 func hungUp(o Operation, at int64) Operation { o.Left = at; return o }
 
 const none = "no order"
@@ -93,6 +95,7 @@ func TestAHistoryIsRightIfOneOrderExplainsIt(t *testing.T) {
 			op("A", Acquire, 2, OK, 0, 15), saw("A", 2, 10, 20), op("B", Acquire, 1, OK, 5, 200),
 		}},
 		{"a token twice", "given out twice", []Operation{a, op("B", Acquire, 1, OK, 0, 200)}},
+		{"a token is seen on two keys", "too", []Operation{a, onGate(saw("A", 1, 6, 9))}},
 		{"a token goes back", "goes back", []Operation{op("A", Acquire, 2, OK, 0, 5), op("B", Acquire, 1, OK, 6, 200)}},
 	} {
 		got, gaveUp := Check(c.all, 1000)
