@@ -5,7 +5,8 @@ import (
 	"ticketing/raft"
 )
 
-// An invariant is a sentence that must be true after every event, and the code that watches it.
+// An invariant is a sentence that must be true after every event, and the code that watches it. One of
+// them is about a whole run, and is asked at its end: that clients agree.
 // Each has a file of its own, check_*.go. The fields are called when their moment comes, and return
 // what is wrong, or "". An invariant that needs a memory keeps it in its closures, so that two
 // worlds never share one.

@@ -10,7 +10,7 @@ func clientsAgree() invariant {
 	return invariant{
 		name: "clients-agree",
 		sentence: "one order of all that clients have asked and seen, as one lock table would carry it out, " +
-			"explains each answer",
+			"explains each answer (asked at the end of a run)",
 		end: func(w *World) string {
 			if w.config.rules.NoRequestIDs {
 				return ""

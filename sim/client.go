@@ -40,6 +40,7 @@ type client struct {
 type holding struct {
 	token    fsm.Token
 	deadline raft.Time // by its own clock, counted from before it sent the request
+	parted   bool      // the client has asked to give it back
 }
 
 // Answers' names in "expect A …".
@@ -101,6 +102,10 @@ func (w *World) release(c *client, r ReleaseLock) {
 		token = fsm.Token(r.Token)
 	}
 	w.begins(c, fsm.Request{Kind: fsm.Release, Key: r.Key, Token: token}, r.Via)
+	if held.token == token {
+		held.parted = true
+		c.tokens[r.Key] = held
+	}
 	// What it means is the tenure that it was granted, whatever it sends (see removalMeant).
 	if c.meant == nil {
 		c.meant = map[uint64]fsm.Token{}

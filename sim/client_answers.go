@@ -148,7 +148,10 @@ func (w *World) granted(c *client, f *flight) {
 	deadline := c.sentAt[min(attempt, len(c.sentAt))-1] + raft.Time(q.LeaseMS)*1000
 	c.token = y.Result.Token
 	if c.clock.at(w.now) < deadline {
-		c.tokens[q.Key] = holding{y.Result.Token, deadline}
+		if c.tokens[q.Key].token != y.Result.Token { // and not told again
+			w.countBeliefs(c, q.Key)
+		}
+		c.tokens[q.Key] = holding{token: y.Result.Token, deadline: deadline}
 		w.conclude(c, f, stateGranted)
 		w.checks.heard(w, c, y.Result.Token)
 		return

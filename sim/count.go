@@ -92,6 +92,7 @@ const (
 	countReadsDeposed
 	countHeartbeats
 	countViolations
+	countBeliefsOverlap
 	countHistories
 	countHistoriesOperations
 	countHistoriesGaveUp
@@ -133,7 +134,8 @@ func counterNames() [countEnd]string {
 		countMembersAdded: "members.added", countMembersPromoted: "members.promoted", countMembersRemoved: "members.removed",
 		countMembersUnknown: "members.unknown", countMembersTakenBack: "members.taken-back",
 		countMembersLeft: "members.left", countRunsWithBoth: "runs.both",
-		countHistories: "histories", countHistoriesOperations: "histories.operations",
+		countBeliefsOverlap: "beliefs.overlap",
+		countHistories:      "histories", countHistoriesOperations: "histories.operations",
 		countHistoriesGaveUp: "histories.gave-up", countHistoriesCut: "histories.cut",
 		countLeadersTwo: "leaders.two", countLeadersInherit: "leaders.inherit",
 		countElectionsAgain: "elections.again", countDeposedAlone: "deposed.alone",

@@ -1,5 +1,6 @@
 // Package sim runs the lock service on paper: servers, network, disks, clocks and clients in
-// virtual time, in one goroutine, with faults on purpose and invariants after every event.
+// virtual time, in one goroutine, with faults on purpose and invariants after every event. When a run
+// has ended, what its clients saw is judged without a look at any server.
 //
 // # What is promised
 //

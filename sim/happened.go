@@ -30,6 +30,7 @@ func lockHappenings() []Happening {
 		{"expire.outlived", "an Expire was committed after the leader that proposed it was deposed"},
 		{"grant.rejected", "a Grant met a key that was held"},
 		{"grant.late", "a Grant reached its client when the lease was over, and was given back"},
+		{"beliefs.overlap", "two clients believed to hold one lock at the same time"},
 		{"cleanups", "a lock was released for a client that had gone away"},
 		{"release.not-found", "a Release came after its tenure had ended"},
 		{"extend.extended", "a lease was extended"},

@@ -21,6 +21,7 @@ func TestEachHappeningIsCountedWhenItHappensAndNotOtherwise(t *testing.T) {
 		"expire.outlived":       {"old-leader-timer", "slow-clock"},
 		"grant.rejected":        {"two-grants", "once"},
 		"grant.late":            {"lapsed-grant", "extend"},
+		"beliefs.overlap":       {"fast-clock", "paused-holder"},
 		"cleanups":              {"ghost-lock", "paused-holder"},
 		"release.not-found":     {"late-release", "fence-strict"},
 		"extend.extended":       {"extend", "extend-never-creates"},

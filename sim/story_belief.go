@@ -19,6 +19,7 @@ func beliefs(t *trace.Trace) []belief {
 		e := &t.Events[i]
 		c := clientOf(e)
 		switch {
+		case e.Kind == trace.KindAnswer && e.Text == stateGranted && len(believed(all, e)) > 0: // told again
 		case e.Kind == trace.KindAnswer && e.Text == stateGranted:
 			all = append(all, belief{e.Node, c.Key, c.Token, e.At, deadline(t, e)})
 		case e.Kind == trace.KindAnswer && e.Text == stateExtended:
@@ -35,6 +36,17 @@ func beliefs(t *trace.Trace) []belief {
 		}
 	}
 	return all
+}
+
+// countBeliefs counts those who believe to hold what a client was just granted. Nothing in a lock
+// service can keep that from happening, so it is told and not forbidden.
+func (w *World) countBeliefs(c *client, key string) {
+	for _, other := range w.clients {
+		h := other.tokens[key]
+		if other != c && !h.parted && other.clock.at(w.now) < h.deadline {
+			w.counters[countBeliefsOverlap]++
+		}
+	}
 }
 
 // believed returns those that a client's request or answer is about.

@@ -76,3 +76,27 @@ func TestTheStoryIsTrue(t *testing.T) {
 		}
 	}
 }
+
+// A search counts beliefs as it goes; a trace tells of them afterwards. Both see the same.
+func TestASearchCountsTheBeliefsThatATraceTellsOf(t *testing.T) {
+	counted := 0
+	for seed := uint64(1); seed <= 200; seed++ {
+		r, err := Search{Faults: "harsh"}.Run(seed, Options{Record: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		all := beliefs(r.Trace)
+		for i, later := range all {
+			for _, b := range all[:i] { // later may be over at once, if its client was paused
+				told += count01(b.key == later.key && b.client != later.client && later.from < b.to)
+			}
+		}
+		if counted += told; r.Count("beliefs.overlap") != int64(told) {
+			t.Errorf("seed %d: %d are counted, and the trace tells of %d", seed, r.Count("beliefs.overlap"), told)
+		}
+	}
+	if counted == 0 {
+		t.Error("no two clients believed to hold one lock")
+	}
+}

@@ -175,7 +175,10 @@ func (c *call) printCounts(f *sim.Findings) {
 		n("elections"), n("leaders"), n("deposed"), n("deposed.uncommitted"), n("truncations"))
 	fmt.Fprintf(c.out, "  Faults           %8d crashes (%d tore a record), %d pauses, %d cuts, %d messages lost, %d doubled\n",
 		n("crashes"), n("torn"), n("pauses"), n("cuts"), n("lost"), n("duplicated"))
-	fmt.Fprintf(c.out, "  Fenced resource  %8d writes taken, %d refused for an old token\n", n("written"), n("refused"))
+	fmt.Fprintf(c.out, "  Fenced resource  %8d writes taken, %d refused for an old token; %d times two clients believed to hold one lock\n",
+		n("written"), n("refused"), n("beliefs.overlap"))
+	fmt.Fprintf(c.out, "  Client histories %8d with %d requests and reads, on %d keys no verdict\n",
+		n("histories"), n("histories.operations"), n("histories.gave-up"))
 }
 
 // replay runs one seed of the search again.

@@ -33,7 +33,7 @@ func story(_ context.Context, c *call) error {
 func list(_ context.Context, c *call) error {
 	var invariants bool
 	err := c.parse("list", "[-invariants]", func(f *flag.FlagSet) {
-		f.BoolVar(&invariants, "invariants", false, "list the invariants that are watched after every event instead")
+		f.BoolVar(&invariants, "invariants", false, "list the invariants instead")
 	})
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func writeVerdict(out io.Writer, r *sim.Result, again string) {
 		fmt.Fprintf(out, "        servers: %d changes, %d refused, %d taken back\n", changed, refused, r.Count("members.taken-back"))
 	}
 	if r.Held() {
-		fmt.Fprintf(out, "held    seed %d, %d events in %s of simulated time, %d invariants after each\n",
+		fmt.Fprintf(out, "held    seed %d, %d events in %s of simulated time, %d invariants\n",
 			r.Seed, r.Steps, r.End, len(sim.Invariants()))
 		return
 	}

@@ -37,7 +37,7 @@ func (c *call) printUnseen(f *sim.Findings) {
 
 // printHeld is the last line of a search in which nothing broke.
 func (c *call) printHeld(f *sim.Findings, requireAll bool) {
-	fmt.Fprintf(c.out, "all %d invariants held after every event\n", len(sim.Invariants()))
+	fmt.Fprintf(c.out, "all %d invariants held, at every event or, about what clients saw, at the end of each run\n", len(sim.Invariants()))
 	if unseen := len(f.Unseen()); requireAll && unseen > 0 {
 		fmt.Fprintf(c.out, "NOT ENOUGH  -require-all, and %d things did not happen: take more seeds, or -faults harsh\n", unseen)
 	}
