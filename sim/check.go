@@ -52,7 +52,7 @@ const (
 
 // invariants returns all of them, fresh.
 func invariants() []invariant {
-	return []invariant{
+	return append([]invariant{
 		electionSafety(), leaderQuorum(), voteOnce(), termMonotone(), leaderAuthentic(),
 		persistBeforeSend(), leaderAppendOnly(), logMatchingCheck(), entryTerm(), matchSound(),
 		commitMonotone(), commitAgreement(), commitDurable(), leaderCompleteness(), stateMachineSafety(),
@@ -65,7 +65,7 @@ func invariants() []invariant {
 		{name: readable, sentence: "every committed command can be read"},
 		{name: coreState, sentence: "each core's state is one that raft.Check and raft.Delta accept (watched in tests)"},
 		eventStorm(),
-	}
+	}, progressInvariants()...)
 }
 
 // Invariant is one of the sentences, for people.

@@ -97,8 +97,14 @@ const (
 	countHistoriesOperations
 	countHistoriesGaveUp
 	countHistoriesCut
-	countMessages // of all; behind it one for each messageKind
-	countEnd      = countMessages + counter(messageWrite) + 1
+	countRecoveries
+	countRecoveriesLeaderless
+	countRecoveriesBroken
+	countRecoveriesLapsed
+	countMessages                                             // of all; behind it one for each messageKind
+	countStrikes  = countMessages + counter(messageWrite) + 1 // one for each kind of strike
+	countMoments  = countStrikes + strikeCount                // and for each moment that was waited for
+	countEnd      = countMoments + turningCount
 )
 
 // counterNames gives each counter the name that scenarios use.
@@ -145,6 +151,16 @@ func counterNames() [countEnd]string {
 	}
 	for k := messageVote; k <= messageWrite; k++ {
 		names[countMessages+counter(k)] = "messages." + k.String()
+	}
+	names[countRecoveries] = "recoveries"
+	names[countRecoveriesLeaderless] = "recoveries.leaderless"
+	names[countRecoveriesBroken] = "recoveries.broken"
+	names[countRecoveriesLapsed] = "recoveries.lapsed"
+	for i, k := range strikeKinds() {
+		names[countStrikes+counter(i)] = "strikes." + k.name
+	}
+	for i, t := range turnings() {
+		names[countMoments+counter(i)] = "moments." + t.name
 	}
 	return names
 }

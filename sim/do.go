@@ -68,6 +68,8 @@ func (w *World) do(command Command) error {
 		return w.doChange(c)
 	case Timeout, Beat, Propose, Pause, Resume, Crash, Restart:
 		return w.doNode(c)
+	case Strike, On, Recover, relief:
+		return w.doStrike(c)
 	}
 	return w.doNetwork(command)
 }

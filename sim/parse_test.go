@@ -135,6 +135,14 @@ var goodLines = []struct {
 	{"A: read door", Read{Client: "A", Key: "door"}},
 	{"at 1s A: read door", At{Time: time.Second, Command: Read{Client: "A", Key: "door"}}},
 	{"resource door mistake=check-then-act", SetResource{Key: "door", Mistake: "check-then-act"}},
+	{"strike crash leader for 300ms", Strike{What: "crash", Who: "leader", For: 300 * time.Millisecond}},
+	{"strike isolate S4", Strike{What: "isolate", Who: "S4"}},
+	{"strike swizzle for 900ms", Strike{What: "swizzle", For: 900 * time.Millisecond}},
+	{"at 1s strike pause candidate", At{Time: time.Second, Command: Strike{What: "pause", Who: "candidate"}}},
+	{"on committed strike crash it for 300ms",
+		On{Moment: "committed", Strike: Strike{What: "crash", Who: "it", For: 300 * time.Millisecond}}},
+	{"on voted #3 strike tear S2", On{Moment: "voted", Nth: 3, Strike: Strike{What: "tear", Who: "S2"}}},
+	{"recover", Recover{}},
 	{"resource door restart", SetResource{Key: "door", Restart: true}},
 	{"at 1s resource door restart", At{Time: time.Second, Command: SetResource{Key: "door", Restart: true}}},
 	{"expect A read", Expect{Cond: CondClient{Client: "A", State: "read"}}},
@@ -559,6 +567,19 @@ var badLines = []struct{ text, problem string }{
 		`the question or an answer is empty; expected "# ? question | right answer | ` +
 			`wrong answer …"`},
 
+	{"strike swizle for 1s", `no strike "swizle"; expected crash, tear, scatter, pause, stall, wreck, spoil, ` +
+		"transfer, isolate, mute, deafen, delay, swizzle, rolling-restart, ping-pong, bridge, candidate-storm, " +
+		`pause-holder or clock-fan-out; did you mean "swizzle"?`},
+	{"strike swizzle", "the line ends too soon; expected strike WHAT [leader|candidate|S1] [for 300ms]"},
+	{"strike swizzle S1", `"S1" does not say for how long; expected strike WHAT [leader|candidate|S1] [for 300ms]`},
+	{"strike crash it", `"it" is not a node of this scenario; expected S1 to S3`},
+	{"strike crash S1 for 0s", `"0s" is no time at all; expected a duration such as 250ms or 10s, more than 0`},
+	{"on comitted strike crash it", `no moment "comitted"; expected committed, elected, granted, expiring, deposed, ` +
+		"voted, stored, sending-snapshot, saving-snapshot, handing-over or changing-members; " +
+		`did you mean "committed"?`},
+	{"on committed crash S1", `"crash" is no strike; expected on MOMENT [#N] strike WHAT ` +
+		"[it|leader|candidate|S1] [for 300ms]"},
+	{"at 1s recover", "recover cannot be scheduled; expected a command that happens at once"},
 	{"expect leader S1 within 1s",
 		"expect looks only once; expected until CONDITION within 2s, or expect " +
 			"converged within 2s"},

@@ -89,12 +89,15 @@ func (w *World) step(n *node, received *raft.Message) {
 		}
 		w.observe(n, out, received)
 		received = nil
+		if !w.comes(n, &out, stageDecided) {
+			return
+		}
 		again := w.begin(n, out.Write)
 		if n.alive {
 			again = w.beginFile(n, out.Save) || again
 		}
-		if !n.alive {
-			return // the disk has failed
+		if !n.alive || !w.comes(n, &out, stageWriting) {
+			return // the disk has failed, or the power
 		}
 		for i := range out.Messages {
 			m := &out.Messages[i]
@@ -102,6 +105,9 @@ func (w *World) step(n *node, received *raft.Message) {
 		}
 		for i := range out.Replies {
 			w.answer(n, &out.Replies[i])
+		}
+		if !w.comes(n, &out, stageSent) {
+			return
 		}
 		if !again {
 			break

@@ -26,6 +26,7 @@ const (
 	streamSector                      // whether a sector of the nth write survives a crash
 	streamProgram                     // what a client of an experiment does in its nth tenure
 	streamFile                        // how long the nth snapshot of a disk takes
+	streamStrike                      // whom a fault is for that chooses by itself
 	streamGuide                       // the guided search: which run is changed, and how
 )
 

@@ -38,6 +38,7 @@ type Result struct {
 	Steps      int64       // events that did something
 	Points     []uint64    // with Options.Coverage: the shapes of states, in the order in which they came
 	counters   counters
+	slowest    map[string]int64 // what a majority that healed took, in tenths of an election timeout
 }
 
 // Held reports whether the scenario passed: no unexpected violation and no failure.
@@ -96,6 +97,7 @@ func Run(s *Scenario, o Options) (*Result, error) {
 		r.Points = w.coverage.points
 	}
 	r.Violations, r.End, r.Steps, r.counters = w.broken, w.now, w.steps, w.counters
+	r.slowest = w.slowestStages()
 	return r, nil
 }
 

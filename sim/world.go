@@ -43,6 +43,11 @@ type World struct {
 	told      raft.Index // the last entry of which somebody outside knows what it came to
 	firstTerm raft.Term  // the highest of the states that the run starts from
 
+	waiting    []*waiting            // for a moment
+	recovering bool                  // nothing is broken from now on
+	lasting    tenancy               // of whoever leads while it recovers
+	slowest    map[string]trace.Time // how long what must follow took, by invariant
+
 	effects  *[]effect       // what the network did by chance, if somebody asks for it
 	lenient  *[]int          // see Options
 	coverage *coverage       // the shapes of states, if somebody asks for them
@@ -120,6 +125,7 @@ func micros(d time.Duration) trace.Time { return trace.Time(d / time.Microsecond
 // changed.
 func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 	w := &World{seed: seed, config: config, highest: map[string]fsm.Token{}, mistakes: map[string]string{}}
+	w.slowest = map[string]trace.Time{}
 	for id := raft.ServerID(1); int(id) <= config.nodes+config.learners+config.joiners; id++ {
 		n := &node{
 			id: id, index: int32(len(w.actors)), name: NodeActor(id),
