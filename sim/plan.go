@@ -10,7 +10,7 @@ import (
 )
 
 // FaultNames lists the levels of the random search.
-func FaultNames() []string { return []string{"mild", "harsh"} }
+func FaultNames() []string { return []string{"mild", "harsh", "swarm"} }
 
 // How long a random run lasts: faults and clients until chaosEnd, then peace.
 const (
@@ -50,6 +50,11 @@ const (
 	topicTransfer
 	topicSnapshot
 	topicMembers
+	topicClass
+	topicConfig
+	topicSwarm
+	topicHabit
+	topicLinger
 )
 
 // pick draws 0 … n-1 for the ith decision about something.
@@ -63,15 +68,19 @@ func (p *planner) within(t topic, about, i int, lo, hi trace.Time) trace.Time {
 }
 
 // Plan makes the random scenario of a seed: a cluster, a network, clocks, clients and faults, mild
-// or harsh, all as lines of the scenario language. With nodes 0 the seed chooses 3 or 5.
+// or harsh, all as lines of the scenario language. With nodes 0 the seed chooses 3 or 5. With "swarm"
+// it chooses much more, see swarm.go.
 func Plan(seed uint64, faults string, nodes int) (*Scenario, error) {
 	if !slices.Contains(FaultNames(), faults) {
-		return nil, fmt.Errorf("unknown faults %q; expected mild or harsh%s", faults, Nearest(faults, FaultNames()))
+		return nil, fmt.Errorf("unknown faults %q; expected mild, harsh or swarm%s", faults, Nearest(faults, FaultNames()))
 	}
 	if nodes < 0 || nodes > maxNodes {
 		return nil, fmt.Errorf("%d nodes: expected 1 to %d, or 0 to let each seed choose", nodes, maxNodes)
 	}
 	p := &planner{seed: seed, harsh: faults == "harsh", nodes: nodes, keys: []string{"door", "gate", "vault"}}
+	if faults == "swarm" {
+		return drawSwarm(*p, nodes).scenario(), nil
+	}
 	if nodes == 0 {
 		p.nodes = 3 + 2*int(p.pick(topicShape, 0, 0, 2))
 	}

@@ -15,7 +15,7 @@ import (
 func (w *World) play(s *Scenario, keepGoing bool) error {
 	started := false
 	var first error
-	for _, line := range s.Lines {
+	for i, line := range s.Lines {
 		if line.Command == nil {
 			if started {
 				w.traceProse(line)
@@ -27,7 +27,7 @@ func (w *World) play(s *Scenario, keepGoing bool) error {
 			if err := w.start(); err != nil {
 				return fmt.Errorf("%s: %w", s.Name, err)
 			}
-			w.prosePassed(s, line.No)
+			w.prosePassed(s.Lines[:i])
 		}
 		err := w.carryOut(s, line)
 		if err != nil && (!keepGoing || w.halted) {
@@ -87,9 +87,9 @@ func (s *Scenario) at(line Line, err error) error {
 }
 
 // prosePassed repeats the prose that stood before the start, so that a transcript begins with it.
-func (w *World) prosePassed(s *Scenario, before int) {
-	for _, line := range s.Lines {
-		if line.No < before && line.Command == nil {
+func (w *World) prosePassed(before []Line) {
+	for _, line := range before {
+		if line.Command == nil {
 			w.traceProse(line)
 		}
 	}
