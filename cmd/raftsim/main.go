@@ -140,7 +140,7 @@ See it
   raftsim run NAME|FILE            a scenario: picture and verdict; -trace for its prose and every event
   raftsim trace FILE…              what lockd -trace has written on each node, as one; -draw for a picture
 Search
-  raftsim explore -seeds 1-5000    random runs; -faults mild|harsh; stops at the first broken invariant
+  raftsim explore -seeds 1-5000    random runs; -faults mild|harsh|swarm; stops at the first broken invariant
   raftsim merge FILE…              add up what explore -shard I/N -out FILE has found on N machines
   raftsim replay -seed N           one of them again, the very command that a failure prints
   raftsim shrink -seed N           the shortest scenario that breaks the same; NAME|FILE: of a scenario

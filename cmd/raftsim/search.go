@@ -19,8 +19,8 @@ type searchFlags struct {
 }
 
 func (s *searchFlags) define(f *flag.FlagSet) {
-	f.StringVar(&s.faults, "faults", "harsh", "mild or harsh")
-	f.IntVar(&s.nodes, "nodes", 0, "the number of servers, 1 to 9; 0 lets each seed choose 3 or 5")
+	f.StringVar(&s.faults, "faults", "harsh", "mild, harsh or swarm, which draws for each seed what it is like")
+	f.IntVar(&s.nodes, "nodes", 0, "the number of servers, 1 to 9; 0 lets each seed choose")
 	f.StringVar(&s.without, "without", "", "take `RULE,…` away: "+strings.Join(sim.RuleNames(), ","))
 }
 
@@ -211,6 +211,9 @@ func replay(_ context.Context, c *call) error {
 	r, err := search.Run(n, sim.Options{Record: true})
 	if err != nil {
 		return err
+	}
+	if first := r.Scenario.Lines[0]; first.Prose != "" && !trace && file != "-" {
+		fmt.Fprintln(c.out, first.Prose) // what the seed drew; the picture has no prose
 	}
 	return c.report(r, l.style(c), file, trace, shared.replayCommand(n))
 }
