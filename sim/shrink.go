@@ -58,7 +58,7 @@ func isAction(c Command) bool {
 }
 
 // mostRounds bounds how often all is tried again because something else has gone meanwhile.
-const mostRounds = 4
+const mostRounds = 8
 
 // Run shrinks. When ctx ends, it returns what it has found until then.
 func (s Shrink) Run(ctx context.Context) (*Shrunk, error) {
@@ -86,6 +86,9 @@ func (s Shrink) Run(ctx context.Context) (*Shrunk, error) {
 	for range mostRounds {
 		before := m.best.Scenario.Text
 		m.round()
+		if m.best.Scenario.Text == before {
+			m.dropUnderAnySeed()
+		}
 		if m.best.Scenario.Text == before {
 			break
 		}
@@ -119,6 +122,7 @@ type shrinker struct {
 // round tries everything once: what is likely to take much away comes first.
 func (m *shrinker) round() {
 	m.trim()
+	m.tryAnySeed(m.plain()) // what follows is much quicker then
 	m.dropLines()
 	m.simplify()
 	m.dropLines()

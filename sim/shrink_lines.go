@@ -18,8 +18,15 @@ func (m *shrinker) dropLines() {
 		return
 	}
 	m.dropPairs()
-	m.reduce(m.spans(), m.tryAnySeed)
-	m.reduce(m.singles(), m.tryAnySeed)
+}
+
+// dropUnderAnySeed takes away lines that cannot go under the seed that there is. It takes many runs and
+// so comes last, when there are few lines; what goes then may let others go.
+func (m *shrinker) dropUnderAnySeed() {
+	if len(m.singles()) <= fewLines {
+		m.reduce(m.spans(), m.tryAnySeed)
+		m.reduce(m.singles(), m.tryAnySeed)
+	}
 }
 
 // fewLines is up to how many lines more is tried with each: that two go together, whose number grows

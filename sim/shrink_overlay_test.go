@@ -43,17 +43,16 @@ func main() {
 
 // A bug in Raft itself is found by the search and shrunk as one in the locks is.
 func TestBugsPlantedInRaftShrinkToo(t *testing.T) {
-	for _, bug := range []struct{ name, file, old, new string }{
-		{"a vote for a log that is behind", "election.go", "return c.upToDate(r.LastLogIndex, r.LastLogTerm)", "return true"},
-		{"two votes in a term", "election.go", "if c.votedFor != 0 && c.votedFor != m.From {", "if false {"},
-		{"what matches is cut off", "log.go", "if l.matches(e.Index, e.Term) {", "if false {"},
-		{
-			"a promise before it is durable", "durability.go",
-			"after := c.seq\n\tif c.dirty() {\n\t\tafter++\n\t}", "after := uint64(0)",
-		},
-	} {
-		t.Run(bug.name, func(t *testing.T) {
-			out := planted.Run(t, shrinks, nil, inRaft(bug.file, bug.old, bug.new))
+	const durable = "after := c.seq\n\tif c.dirty() {\n\t\tafter++\n\t}"
+	bugs := map[string]planted.Mistake{
+		"a vote for a log that is behind": inRaft("election.go", "return c.upToDate(r.LastLogIndex, r.LastLogTerm)", "return true"),
+		"two votes in a term":             inRaft("election.go", "if c.votedFor != 0 && c.votedFor != m.From {", "if false {"),
+		"what matches is cut off":         inRaft("log.go", "if l.matches(e.Index, e.Term) {", "if false {"),
+		"a promise before it is durable":  inRaft("durability.go", durable, "after := uint64(0)"),
+	}
+	for name, bug := range some(t, bugs, "two votes in a term") {
+		t.Run(name, func(t *testing.T) {
+			out := planted.Run(t, shrinks, nil, bug)
 			t.Log(out)
 			var lengths []int
 			for line := range strings.Lines(out) {
