@@ -89,14 +89,14 @@ func (w *World) step(n *node, received *raft.Message) {
 		}
 		w.observe(n, out, received)
 		received = nil
-		if !w.comes(n, &out, stageDecided) {
+		if !w.comes(n, out, stageDecided) {
 			return
 		}
 		again := w.begin(n, out.Write)
 		if n.alive {
 			again = w.beginFile(n, out.Save) || again
 		}
-		if !n.alive || !w.comes(n, &out, stageWriting) {
+		if !n.alive || !w.comes(n, out, stageWriting) {
 			return // the disk has failed, or the power
 		}
 		for i := range out.Messages {
@@ -106,7 +106,7 @@ func (w *World) step(n *node, received *raft.Message) {
 		for i := range out.Replies {
 			w.answer(n, &out.Replies[i])
 		}
-		if !w.comes(n, &out, stageSent) {
+		if !w.comes(n, out, stageSent) {
 			return
 		}
 		if !again {

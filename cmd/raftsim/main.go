@@ -56,6 +56,7 @@ func commands() []command {
 		{"explore", "[flags]", "search random runs for a broken invariant", explore},
 		{"replay", "-seed N [flags]", "one run of the search, as a failure printed it", replay},
 		{"shrink", shrinkArgs, "the shortest scenario that breaks the same", shrink},
+		{"diff", diffArgs, "where two runs part, and what follows from that", diff},
 		{"merge", "[flags] FILE…", "add up the results of a search on several machines", mergeResults},
 		{"experiment", "NAME [flags]", "measure what a sentence about locks claims", measure},
 		{"table", "[flags]", "which combinations of defences are safe, by exhaustive search", table},
@@ -144,6 +145,7 @@ Search
   raftsim merge FILE…              add up what explore -shard I/N -out FILE has found on N machines
   raftsim replay -seed N           one of them again, the very command that a failure prints
   raftsim shrink -seed N           the shortest scenario that breaks the same; NAME|FILE: of a scenario
+  raftsim diff A B                 where two runs part, and what follows from that; -seed N -without RULE
 Check
   raftsim table                    every combination of defences: safe, or the shortest way to what breaks
 Measure

@@ -70,14 +70,8 @@ func (s *searchFlags) toShrink(flags *flag.FlagSet, seed string) (sim.Shrink, st
 	case flags.NArg() > 1:
 		return found, "", misuse("shrink takes one scenario, and flags go before it, not %q", flags.Args())
 	case flags.NArg() == 1:
-		searches := ""
-		flags.Visit(func(f *flag.Flag) {
-			if f.Name == "faults" || f.Name == "nodes" {
-				searches = f.Name
-			}
-		})
-		if searches != "" {
-			return found, "", misuse("-%s is for a seed of the search; a scenario says so itself", searches)
+		if err := noSearchFlags(flags); err != nil {
+			return found, "", err
 		}
 		found.Scenario, err = sim.Load(flags.Arg(0))
 		return found, flags.Arg(0), err
@@ -86,6 +80,16 @@ func (s *searchFlags) toShrink(flags *flag.FlagSet, seed string) (sim.Shrink, st
 	}
 	found.Scenario, err = sim.Plan(*found.Seed, s.faults, s.nodes)
 	return found, "seed " + seed, err
+}
+
+// noSearchFlags refuses flags that say how a seed of the search is drawn, where there is a scenario.
+func noSearchFlags(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "faults" || f.Name == "nodes" {
+			err = misuse("-%s is for a seed of the search; a scenario says so itself", f.Name)
+		}
+	})
+	return err
 }
 
 // sayShrunk says what came of it, beside the scenario and not in it.
