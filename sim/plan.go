@@ -25,6 +25,8 @@ const crowded = 4096
 // parts do not depend on one another.
 type planner struct {
 	seed     uint64
+	draws    uint64 // the seed of what is decided now: from the fork on another one
+	fork     *fork
 	harsh    bool
 	nodes    int // at the start
 	servers  int // that there ever are
@@ -57,8 +59,21 @@ const (
 	topicLinger
 )
 
+// from says when what is decided next takes place, or begins.
+func (p *planner) from(t trace.Time) {
+	p.draws = p.seed
+	if p.fork.before(t) {
+		p.draws = p.fork.seed
+	}
+}
+
 // pick draws 0 … n-1 for the ith decision about something.
 func (p *planner) pick(t topic, about int, i int, n int64) int64 {
+	return below(draw(p.draws, streamPlan, uint64(t), uint64(about), uint64(i)), n)
+}
+
+// once is pick for what is decided about the whole run.
+func (p *planner) once(t topic, about int, i int, n int64) int64 {
 	return below(draw(p.seed, streamPlan, uint64(t), uint64(about), uint64(i)), n)
 }
 
@@ -71,18 +86,39 @@ func (p *planner) within(t topic, about, i int, lo, hi trace.Time) trace.Time {
 // or harsh, all as lines of the scenario language. With nodes 0 the seed chooses 3 or 5. With "swarm"
 // it chooses much more, see swarm.go.
 func Plan(seed uint64, faults string, nodes int) (*Scenario, error) {
+	return planWith(seed, faults, nodes, nil)
+}
+
+// planForked is Plan with what begins from a fork on drawn from another seed. What has begun by then ends
+// as it would have, and what has been stays.
+func planForked(seed uint64, faults string, nodes int, f *fork) (*Scenario, error) {
+	s, err := Plan(seed, faults, nodes)
+	if err != nil || f == nil {
+		return s, err
+	}
+	other, err := planWith(seed, faults, nodes, f)
+	if err != nil {
+		return nil, err
+	}
+	past := func(l Line) bool { return !endsSetUp(l.Command) || isAt(l.Command) && micros(timeOf(l.Command)) < f.at }
+	s.Lines = append(slices.DeleteFunc(s.Lines, func(l Line) bool { return !past(l) }),
+		slices.DeleteFunc(other.Lines, past)...)
+	return s, nil
+}
+
+func planWith(seed uint64, faults string, nodes int, f *fork) (*Scenario, error) {
 	if !slices.Contains(FaultNames(), faults) {
 		return nil, fmt.Errorf("unknown faults %q; expected mild, harsh or swarm%s", faults, Nearest(faults, FaultNames()))
 	}
 	if nodes < 0 || nodes > maxNodes {
 		return nil, fmt.Errorf("%d nodes: expected 1 to %d, or 0 to let each seed choose", nodes, maxNodes)
 	}
-	p := &planner{seed: seed, harsh: faults == "harsh", nodes: nodes, keys: []string{"door", "gate", "vault"}}
+	p := &planner{seed: seed, draws: seed, fork: f, harsh: faults == "harsh", nodes: nodes, keys: []string{"door", "gate", "vault"}}
 	if faults == "swarm" {
 		return drawSwarm(*p, nodes).scenario(), nil
 	}
 	if nodes == 0 {
-		p.nodes = 3 + 2*int(p.pick(topicShape, 0, 0, 2))
+		p.nodes = 3 + 2*int(p.once(topicShape, 0, 0, 2))
 	}
 	p.setUp()
 	p.clients()
@@ -157,12 +193,28 @@ func (p *planner) setUp() {
 
 // blackouts draws whether the whole cluster loses power once.
 func (p *planner) blackouts() {
-	if p.pick(topicShape, 8, 0, 4) != 0 {
+	p.from(0)
+	t := p.blackoutAt()
+	if p.fork.before(t) {
+		p.from(t)
+		if t = p.blackoutAt(); !p.fork.before(t) {
+			return // it would have been, and was not
+		}
+	}
+	if t >= chaosEnd {
 		return
 	}
-	p.blackout = p.within(topicShape, 9, 0, 2*trace.Second, 6*trace.Second)
+	p.blackout = t
 	p.at(p.blackout, Crash{Node: Everyone, How: p.torn(topicShape, 10, 0)})
 	p.at(p.blackout+p.within(topicShape, 11, 0, 10*trace.Millisecond, 400*trace.Millisecond), Restart{Node: Everyone})
+}
+
+// blackoutAt is when it does, which may be never.
+func (p *planner) blackoutAt() trace.Time {
+	if p.pick(topicShape, 8, 0, 4) != 0 {
+		return chaosEnd
+	}
+	return p.within(topicShape, 9, 0, 2*trace.Second, 6*trace.Second)
 }
 
 func (p *planner) torn(t topic, about, i int) string {
@@ -178,10 +230,13 @@ func (p *planner) faultsFrom(id raft.ServerID, begin trace.Time) {
 	if p.harsh {
 		upMost, downMost = 2*trace.Second, 1200*trace.Millisecond
 	}
+	defer p.from(begin)
+	p.from(begin)
 	n := int(id)
 	t := begin + p.within(topicNodeFault, n, 0, 200*trace.Millisecond, upMost)
 	for i := 1; ; i++ {
 		i := i * 8
+		p.from(t)
 		down := p.within(topicNodeFault, n, i, 20*trace.Millisecond, downMost)
 		if t+down >= chaosEnd {
 			return
@@ -224,9 +279,11 @@ func (p *planner) cuts() {
 	if p.harsh {
 		most = 1200 * trace.Millisecond
 	}
+	p.from(0)
 	t := p.within(topicCut, 0, 0, 300*trace.Millisecond, most)
 	for i := 1; t < chaosEnd; i++ {
 		i := i * 8
+		p.from(t)
 		long := p.within(topicCut, 0, i, 50*trace.Millisecond, 900*trace.Millisecond)
 		one := raft.ServerID(p.pick(topicCut, 0, i+1, int64(p.nodes))) + 1
 		two := raft.ServerID(p.pick(topicCut, 0, i+2, int64(p.nodes))) + 1

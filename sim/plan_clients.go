@@ -14,9 +14,11 @@ func (p *planner) clients() {
 	names = names[:3+p.pick(topicShape, 6, 0, 3)]
 	keys := p.keys[:1+p.pick(topicShape, 7, 0, 3)]
 	for c, name := range names {
+		p.from(0)
 		t := p.within(topicClient, c, 0, 300*trace.Millisecond, trace.Second)
 		for i := 1; t < chaosEnd; i++ {
 			i := i * 16
+			p.from(t)
 			key := keys[p.pick(topicClient, c, i, int64(len(keys)))]
 			lease := p.within(topicClient, c, i+1, 200*trace.Millisecond, 1200*trace.Millisecond) / trace.Millisecond * trace.Millisecond
 			p.at(t, Acquire{Client: name, Key: key, Lease: duration(lease), Try: p.pick(topicClient, c, i+2, 8) == 0})
@@ -61,19 +63,28 @@ func (p *planner) repeats(name Actor, c, i int, key string, t, end trace.Time) {
 // crowd draws whether so many others connect that the clients are forgotten. A cluster that sends
 // few entries in a message would need longer for it than a run lasts.
 func (p *planner) crowd() {
-	if p.crowds() {
-		p.at(p.within(topicCrowd, 1, 0, trace.Second, chaosEnd), Connect{Others: crowded})
+	if !p.crowds() {
+		return
 	}
+	p.from(0)
+	t := p.within(topicCrowd, 1, 0, trace.Second, chaosEnd)
+	if p.fork.before(t) {
+		p.from(t)
+		t = p.within(topicCrowd, 1, 0, p.fork.at, chaosEnd)
+	}
+	p.at(t, Connect{Others: crowded})
 }
 
-func (p *planner) crowds() bool { return p.harsh && p.batch == 64 && p.pick(topicCrowd, 0, 0, 8) == 0 }
+func (p *planner) crowds() bool { return p.harsh && p.batch == 64 && p.once(topicCrowd, 0, 0, 8) == 0 }
 
 // reads draws who looks at the table meanwhile, at any server, one read or a few close together: what
 // is not there yet when the first is asked may be when the last is.
 func (p *planner) reads() {
+	p.from(0)
 	t := p.within(topicRead, 0, 0, 200*trace.Millisecond, trace.Second)
 	for i := 1; t < chaosEnd; i++ {
 		i := i * 8
+		p.from(t)
 		node := raft.ServerID(p.pick(topicRead, 0, i, int64(p.nodes))) + 1
 		for j := range 1 + int(p.pick(topicRead, 0, i+1, 3)) {
 			p.at(t, ReadTable{Node: node})
@@ -100,9 +111,11 @@ func (p *planner) transfers() {
 	if p.nodes == 1 {
 		return
 	}
+	p.from(0)
 	t := p.within(topicTransfer, 0, 0, 500*trace.Millisecond, 5*trace.Second)
 	for i := 1; t < chaosEnd; i++ {
 		i := i * 8
+		p.from(t)
 		to := raft.ServerID(p.pick(topicTransfer, 0, i, int64(p.nodes))) + 1
 		for from := raft.ServerID(1); int(from) <= p.nodes; from++ {
 			if from != to {

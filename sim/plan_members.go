@@ -17,9 +17,11 @@ func (p *planner) members() {
 	if !p.changesMembers() {
 		return
 	}
+	p.from(0)
 	t := p.within(topicMembers, 1, 0, 300*trace.Millisecond, 2*trace.Second)
 	for i := 1; t < chaosEnd; i++ {
 		i := i * 8
+		p.from(t)
 		for j := range 1 + int(p.pick(topicMembers, 1, i, 3)) { // one, or a few close together
 			p.change(t, i+j)
 			t += p.within(topicMembers, 2, i+j, 0, 80*trace.Millisecond)
@@ -32,9 +34,9 @@ func (p *planner) members() {
 // mild ones.
 func (p *planner) changesMembers() bool {
 	if p.harsh {
-		return p.pick(topicMembers, 0, 1, 5) < 3
+		return p.once(topicMembers, 0, 1, 5) < 3
 	}
-	return p.pick(topicMembers, 0, 0, 3) == 0
+	return p.once(topicMembers, 0, 0, 3) == 0
 }
 
 // change draws one change.

@@ -29,9 +29,9 @@ func (p *planner) compaction(c *SetConfig) {
 // servers come and go, since each makes the other harder, and in a third of the others.
 func (p *planner) compacts() bool {
 	if p.harsh && p.changesMembers() {
-		return p.pick(topicSnapshot, 0, 3, 6) != 0
+		return p.once(topicSnapshot, 0, 3, 6) != 0
 	}
-	return p.pick(topicSnapshot, 0, 0, 3) == 0
+	return p.once(topicSnapshot, 0, 0, 3) == 0
 }
 
 // snapshots draws snapshots by command, in half of the runs.
@@ -39,15 +39,17 @@ func (p *planner) snapshots() {
 	if !p.commandsSnapshots() {
 		return
 	}
+	p.from(0)
 	t := p.within(topicSnapshot, 1, 1, 300*trace.Millisecond, 2*trace.Second)
 	for i := 1; t < chaosEnd; i++ {
 		i := i * 8
+		p.from(t)
 		p.at(t, Compact{Node: raft.ServerID(p.pick(topicSnapshot, 1, i, int64(p.nodes))) + 1})
 		t += p.within(topicSnapshot, 1, i+1, 100*trace.Millisecond, 1500*trace.Millisecond)
 	}
 }
 
-func (p *planner) commandsSnapshots() bool { return p.pick(topicSnapshot, 1, 0, 2) == 0 }
+func (p *planner) commandsSnapshots() bool { return p.once(topicSnapshot, 1, 0, 2) == 0 }
 
 // snapshotAt draws a snapshot just before a server's crash, which it may interrupt at any point.
 func (p *planner) snapshotAt(id raft.ServerID, crash trace.Time) {

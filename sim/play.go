@@ -145,7 +145,7 @@ func (w *World) await(u Until) error {
 		if err := w.takeFailure(); err != nil {
 			return err
 		}
-		w.now = limit
+		w.pass(limit)
 		return fmt.Errorf("waited %s for %s; %s", within, u.Cond, is)
 	}
 }

@@ -28,6 +28,7 @@ const (
 	streamFile                        // how long the nth snapshot of a disk takes
 	streamStrike                      // whom a fault is for that chooses by itself
 	streamGuide                       // the guided search: which run is changed, and how
+	streamFork                        // the seed of the nth other future
 )
 
 // draw returns 64 random bits for the nth use of a stream by an actor, towards a peer.

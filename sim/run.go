@@ -23,6 +23,7 @@ type Options struct {
 	Coverage  bool     // collect the shapes of states, see coverage.go
 	effects   *[]effect
 	lenient   *[]int // scheduled lines that cannot be carried out are noted here and passed over
+	fork      *fork
 }
 
 // Result is what came of a run.
@@ -136,6 +137,8 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 	if o.Coverage {
 		w.coverage = &coverage{seen: map[uint64]struct{}{}}
 	}
+	w.fork = o.fork
+	w.pass(0)
 	w.maxSteps = cmp.Or(o.MaxSteps, 1_000_000)
 	w.tolerate = s.expectedViolations()
 	if o.KeepGoing {

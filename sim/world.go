@@ -14,6 +14,7 @@ import (
 // byte for byte, on every machine.
 type World struct {
 	seed     uint64
+	fork     *fork // when another seed takes its place
 	now      trace.Time
 	order    uint64 // of scheduling and sending
 	queue    queue
@@ -218,7 +219,7 @@ func (w *World) next(limit trace.Time) bool {
 		return false
 	}
 	e := w.queue.pop()
-	w.now = e.at
+	w.pass(e.at)
 	w.cause = 0
 	switch e.kind {
 	case eventDeliver:
@@ -243,7 +244,15 @@ func (w *World) advance(t trace.Time) {
 	for w.next(t) {
 	}
 	if !w.halted {
-		w.now = max(w.now, t)
+		w.pass(max(w.now, t))
+	}
+}
+
+// pass lets it be t. From a fork on, all draws are others; what was drawn before stays.
+func (w *World) pass(t trace.Time) {
+	w.now = t
+	if w.fork.before(t) {
+		w.seed = w.fork.seed
 	}
 }
 

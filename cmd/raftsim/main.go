@@ -37,7 +37,7 @@ func main() {
 	// Only what runs many seeds has something to say when it is interrupted. A second Ctrl-C ends
 	// anything.
 	context.AfterFunc(ctx, stop)
-	if len(os.Args) < 2 || !slices.Contains([]string{"explore", "experiment", "shrink"}, os.Args[1]) {
+	if len(os.Args) < 2 || !slices.Contains([]string{"explore", "experiment", "shrink", "when"}, os.Args[1]) {
 		stop()
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
@@ -57,6 +57,7 @@ func commands() []command {
 		{"replay", "-seed N [flags]", "one run of the search, as a failure printed it", replay},
 		{"shrink", shrinkArgs, "the shortest scenario that breaks the same", shrink},
 		{"diff", diffArgs, "where two runs part, and what follows from that", diff},
+		{"when", whenArgs, "from which moment on a failing run could not be saved", when},
 		{"merge", "[flags] FILE…", "add up the results of a search on several machines", mergeResults},
 		{"experiment", "NAME [flags]", "measure what a sentence about locks claims", measure},
 		{"table", "[flags]", "which combinations of defences are safe, by exhaustive search", table},
@@ -146,6 +147,7 @@ Search
   raftsim replay -seed N           one of them again, the very command that a failure prints
   raftsim shrink -seed N           the shortest scenario that breaks the same; NAME|FILE: of a scenario
   raftsim diff A B                 where two runs part, and what follows from that; -seed N -without RULE
+  raftsim when SEED                from which moment on it could not be saved: other futures of a failing run
 Check
   raftsim table                    every combination of defences: safe, or the shortest way to what breaks
 Measure

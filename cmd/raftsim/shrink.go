@@ -25,7 +25,7 @@ func shrink(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	s, what, err := shared.toShrink(c.flags, seed)
+	s, what, err := shared.failing("shrink", c.flags, c.flags.Args(), seed)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func shrink(ctx context.Context, c *call) error {
 
 const shrinkArgs = "-seed N | NAME|FILE [flags]"
 
-// toShrink is what the arguments say: a seed of the search, or a scenario.
-func (s *searchFlags) toShrink(flags *flag.FlagSet, seed string) (sim.Shrink, string, error) {
+// failing is what a command's arguments say: a seed of the search, or a scenario.
+func (s *searchFlags) failing(command string, flags *flag.FlagSet, names []string, seed string) (sim.Shrink, string, error) {
 	search, err := s.search()
 	if err != nil {
 		return sim.Shrink{}, "", err
@@ -67,16 +67,16 @@ func (s *searchFlags) toShrink(flags *flag.FlagSet, seed string) (sim.Shrink, st
 		found.Seed = &n
 	}
 	switch {
-	case flags.NArg() > 1:
-		return found, "", misuse("shrink takes one scenario, and flags go before it, not %q", flags.Args())
-	case flags.NArg() == 1:
+	case len(names) > 1:
+		return found, "", misuse("%s takes one scenario, and flags go before it, not %q", command, names)
+	case len(names) == 1:
 		if err := noSearchFlags(flags); err != nil {
 			return found, "", err
 		}
-		found.Scenario, err = sim.Load(flags.Arg(0))
-		return found, flags.Arg(0), err
+		found.Scenario, err = sim.Load(names[0])
+		return found, names[0], err
 	case seed == "":
-		return found, "", misuse("shrink takes -seed N, as a failure of explore printed it, or a scenario that fails")
+		return found, "", misuse("%s takes -seed N, as a failure of explore printed it, or a scenario that fails", command)
 	}
 	found.Scenario, err = sim.Plan(*found.Seed, s.faults, s.nodes)
 	return found, "seed " + seed, err
