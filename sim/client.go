@@ -15,6 +15,7 @@ type client struct {
 	name   Actor
 	clock  clock
 	paused bool
+	asleep bool      // with its machine: it is paused, and what is sent to it is lost
 	inbox  []flight  // what arrived while it was paused,
 	todo   []Command // and what it was told to do
 
@@ -207,7 +208,8 @@ func (w *World) wakeClient(c *client, wait raft.Time) {
 	if w.manual || !c.open {
 		return
 	}
-	if t, ok := c.clock.when(c.clock.at(w.now) + wait); ok {
+	if t, ok := c.clock.when(c.clock.timers.tick(c.clock.at(w.now) + wait)); ok {
+		t += c.clock.timers.lateness(w.seed, w.actors[c.index].key)
 		w.schedule(event{at: t, kind: eventTimer, actor: c.index, gen: c.timerGen})
 	}
 }
@@ -256,7 +258,8 @@ func (w *World) retry(c *client) {
 // pauseClient and resumeClient stop a client and let it go on, with what has arrived and what it
 // was told.
 func (w *World) resumeClient(c *client) {
-	c.paused = false
+	c.paused, c.asleep = false, false
+	c.clock.wake(w.now)
 	inbox, todo := c.inbox, c.todo
 	c.inbox, c.todo = nil, nil
 	cause := w.cause
@@ -273,15 +276,32 @@ func (w *World) resumeClient(c *client) {
 	}
 }
 
-// doClient carries out a line about a client, or leaves it until the client goes on.
-func (w *World) doClient(c *client, command Command) {
-	if do, ok := command.(ClientDo); ok && (do.Do == "pause" || do.Do == "resume") {
-		w.traceCommand(command)
-		if do.Do == "pause" {
-			c.paused = true
-		} else if c.paused {
+// stopOrGoOn carries out a line that does not wait until a client goes on, and reports whether it is
+// one.
+func (w *World) stopOrGoOn(c *client, do ClientDo) bool {
+	switch do.Do {
+	case "pause", "suspend":
+		w.traceCommand(do)
+		if do.Do == "suspend" && !c.asleep {
+			w.counters[countSuspends]++
+			c.asleep = true
+			c.clock.sleep(w.now)
+		}
+		c.paused = true
+	case "resume":
+		w.traceCommand(do)
+		if c.paused {
 			w.resumeClient(c)
 		}
+	default:
+		return false
+	}
+	return true
+}
+
+// doClient carries out a line about a client, or leaves it until the client goes on.
+func (w *World) doClient(c *client, command Command) {
+	if do, ok := command.(ClientDo); ok && w.stopOrGoOn(c, do) {
 		return
 	}
 	if c.paused {

@@ -30,6 +30,10 @@ func (w *World) answer(n *node, y *fsm.Reply) {
 
 // clientReceives is an answer's arrival.
 func (w *World) clientReceives(c *client, f *flight) {
+	if c.asleep {
+		w.lose(f, "asleep")
+		return
+	}
 	if c.paused {
 		c.inbox = append(c.inbox, *f)
 		return

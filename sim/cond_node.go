@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ticketing/fsm/trace"
 	"ticketing/raft"
 )
 
@@ -18,14 +19,14 @@ func (w *World) holdsNode(c CondNode) (bool, string) {
 	}
 	var wrong []string
 	for _, f := range c.Fields {
-		if is := n.field(f.Key); is != f.Value {
+		if is := n.field(f.Key, w.now); is != f.Value {
 			wrong = append(wrong, f.Key+"="+is)
 		}
 	}
 	return len(wrong) == 0, "it has " + strings.Join(wrong, " ")
 }
 
-func (n *node) field(key string) string {
+func (n *node) field(key string, now trace.Time) string {
 	s := n.status
 	switch key {
 	case "role":
@@ -51,6 +52,10 @@ func (n *node) field(key string) string {
 		return cmp.Or(n.reading.last, readNone)
 	case "snapshot":
 		return snapshotText(n.replica.Core().Snapshot())
+	case "ahead":
+		return signed(duration(trace.Time(n.clock.at(now)) - now))
+	case "wall":
+		return signed(duration(n.clock.wallAt(now) - now))
 	case "durable.snapshot":
 		return snapshotText(n.disk.durable.Snapshot)
 	case "durable.term":

@@ -29,6 +29,13 @@ const (
 	countStopped
 	countCuts
 	countPauses
+	countSuspends
+	countClockStops
+	countClockJumps
+	countClockSlews
+	countClockWanders
+	countClockStrobes
+	countTimersLate
 	countCommits
 	countGranted
 	countRejected
@@ -116,6 +123,9 @@ func counterNames() [countEnd]string {
 		countLost: "lost", countDuplicated: "duplicated",
 		countCrashes: "crashes", countRestarts: "restarts", countTorn: "torn", countStopped: "stopped",
 		countCuts: "cuts", countPauses: "pauses", countCommits: "commits",
+		countSuspends: "suspends", countTimersLate: "timers.late",
+		countClockStops: "clocks.stopped", countClockJumps: "clocks.jumped", countClockSlews: "clocks.slewed",
+		countClockWanders: "clocks.wandering", countClockStrobes: "clocks.strobed",
 		countGranted: "grant.granted", countRejected: "grant.rejected",
 		countReleased: "release.released", countNotFound: "release.not-found",
 		countExtended: "extend.extended", countNotExtended: "extend.not-found",

@@ -223,12 +223,13 @@ func clientOf(e *trace.Event) *trace.ClientRecord {
 }
 
 // rate is how fast an actor's clock runs at first, in parts per million of true time, measured on
-// the trace over as long a stretch as there is before the scenario first sets a clock.
+// the trace over as long a stretch as there is before the scenario first sets that clock, or it may
+// stand still with its machine.
 func rate(t *trace.Trace, actor string) int64 {
 	var first, last *trace.Event
 	for i := range t.Events {
 		e := &t.Events[i]
-		if e.Kind == trace.KindCommand && isClockLine(e.Text, actor) {
+		if e.Kind == trace.KindCommand && isClockLine(e.Text, actor) || e.Kind == trace.KindPause && e.Node == actor {
 			break
 		}
 		if e.Node != actor || e.Kind == trace.KindResource || e.Kind == trace.KindLost || e.Kind == trace.KindViolation {

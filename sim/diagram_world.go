@@ -29,7 +29,7 @@ func (s *teller) process(m *moment) {
 		s.down(m.Event)
 	case trace.KindPause:
 		look.paused = true
-		s.add(m.Event, m.Node+" stops running", toneNone)
+		s.add(m.Event, m.Node+" stops running"+inBrackets(m.Text), toneNone)
 	case trace.KindResume:
 		look.paused = false
 		s.add(m.Event, m.Node+" goes on", toneNone)

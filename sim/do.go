@@ -66,7 +66,7 @@ func (w *World) do(command Command) error {
 		return nil
 	case Change:
 		return w.doChange(c)
-	case Timeout, Beat, Propose, Pause, Resume, Crash, Restart:
+	case Timeout, Beat, Propose, Pause, Suspend, Resume, Crash, Restart:
 		return w.doNode(c)
 	case Strike, On, Recover, relief:
 		return w.doStrike(c)

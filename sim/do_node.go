@@ -8,7 +8,7 @@ import (
 	"ticketing/raft"
 )
 
-// This file is what is done to servers, their clocks and their disks.
+// This file is what is done to servers and their disks.
 
 // doNode is what is done to a server's process.
 func (w *World) doNode(command Command) error {
@@ -30,6 +30,8 @@ func (w *World) doNode(command Command) error {
 	case Pause:
 		w.counters[countPauses]++
 		w.pause(n)
+	case Suspend:
+		w.suspend(n, c.ClockOn)
 	case Resume:
 		if n.paused {
 			w.resume(n)
@@ -89,6 +91,8 @@ func (w *World) runningNode(command Command) (*node, Command) {
 		id = c.Node
 	case Pause:
 		id = c.Node
+	case Suspend:
+		id = c.Node
 	case Resume:
 		id, resume = c.Node, true
 	case Propose:
@@ -111,36 +115,6 @@ func (w *World) everyNode(name Actor, do func(*node) error) error {
 		}
 	}
 	return nil
-}
-
-func (w *World) setClock(c SetClock, started bool) {
-	if started {
-		w.traceCommand(c)
-	}
-	a := w.actors[w.find(c.Actor)]
-	k := &clock{}
-	if a.node != nil {
-		k = &a.node.clock
-	} else {
-		k = &a.client.clock
-	}
-	switch {
-	case c.Stop:
-		k.setRate(w.now, 0)
-	case c.RatePPM != 0:
-		k.setRate(w.now, c.RatePPM)
-	}
-	k.fromLocal += raft.Time(micros(c.Offset))
-	k.wall += micros(c.Jump)
-	w.paceHistory()
-	if started && a.node != nil && a.node.alive {
-		a.node.timerAt = 0 // what was armed rests on the old rate
-		a.node.timerGen++
-		w.arm(a.node)
-	}
-	if started && a.client != nil && a.client.open {
-		w.armClient(a.client)
-	}
 }
 
 func (w *World) setDisk(n *node, c SetDisk) error {

@@ -19,11 +19,12 @@ type node struct {
 	disk    disk
 	alive   bool
 	paused  bool
+	asleep  bool    // with its machine: it is paused, and what is sent to it is lost
 	inbox   []input // what arrived while it was paused
 	boots   uint32
 	joins   bool // it is not there from the start
 
-	timerAt  trace.Time // when its timer event is due, 0 if there is none
+	timerAt  trace.Time // when its timer event is due, unless it is late; 0 if there is none
 	timerGen uint32
 
 	calls    map[uint64]openCall // requests that are not answered, by call
@@ -96,6 +97,7 @@ func (w *World) boot(n *node, kind trace.EventKind) error {
 // crash is a power loss: the process, and what was not synced, are gone.
 func (w *World) crash(n *node, torn bool) {
 	w.counters[countCrashes]++
+	w.awake(n)
 	n.alive, n.paused, n.inbox, n.calls = false, false, nil, nil
 	w.failReads(n)
 	n.timerGen++
@@ -117,7 +119,7 @@ func (w *World) arm(n *node) {
 	if w.manual || !n.alive || n.paused {
 		return
 	}
-	t, ok := n.clock.when(n.replica.Deadline())
+	t, ok := n.clock.when(n.clock.timers.tick(n.replica.Deadline()))
 	if !ok || n.timerAt != 0 && n.timerAt <= t {
 		return
 	}
@@ -127,8 +129,12 @@ func (w *World) arm(n *node) {
 func (w *World) rearm(n *node, t trace.Time) {
 	n.timerGen++
 	n.timerAt = max(t, 1)
+	t += n.clock.timers.lateness(w.seed, uint64(n.id))
 	w.schedule(event{at: t, kind: eventTimer, actor: n.index, gen: n.timerGen})
 }
+
+// noticeable is from when on a timer counts as late.
+const noticeable = raft.Time(1000)
 
 // nodeTimer is the node's timer event.
 func (w *World) nodeTimer(n *node) {
@@ -136,9 +142,13 @@ func (w *World) nodeTimer(n *node) {
 	if !n.alive || n.paused {
 		return
 	}
-	if n.clock.at(w.now) < n.replica.Deadline() {
+	late := n.clock.at(w.now) - n.replica.Deadline()
+	if late < 0 {
 		w.arm(n)
 		return
+	}
+	if late >= noticeable {
+		w.counters[countTimersLate]++
 	}
 	w.wake(n)
 }

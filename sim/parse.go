@@ -134,7 +134,7 @@ func endsSetUp(c Command) bool {
 	case SetDisk:
 		return !c.SyncSet
 	case SetClock:
-		return c.Stop || c.Jump != 0
+		return c.Stop || c.Jump != 0 || c.Slew != 0 || c.Strobe != 0
 	case SetResource:
 		return c.Restart
 	}

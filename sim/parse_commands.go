@@ -208,23 +208,10 @@ func (r *reader) hold(again bool) Hold {
 	return c
 }
 
-// laterVerbs are the commands that the language has and the simulator has not yet.
-func laterVerbs() map[string]verb {
-	later := map[string]verb{}
-	names := []string{"suspend"}
-	for _, name := range names {
-		later[name] = verb{usage: name, parse: func(r *reader) Command {
-			r.later(name)
-			return nil
-		}}
-	}
-	return later
-}
-
 // clientCommand reads what a client does, from behind its name.
 func (r *reader) clientCommand(name string) Command {
 	client := r.client(name)
-	r.usage = "A: acquire, release, extend, write, read, disconnect, retry, pause or resume"
+	r.usage = "A: acquire, release, extend, write, read, disconnect, retry, pause, suspend or resume"
 	switch verb := r.next(); verb {
 	case "acquire":
 		r.usage = "A: acquire KEY lease=10s [try] [via=S2]"
@@ -238,14 +225,16 @@ func (r *reader) clientCommand(name string) Command {
 	case "read":
 		r.usage = "A: read KEY"
 		return Read{Client: client, Key: r.key(r.next())}
-	case "disconnect", "retry", "pause", "resume":
+	case "disconnect", "retry", "pause", "suspend", "resume":
 		r.usage = "A: " + verb
 		return ClientDo{Client: client, Do: verb}
 	case "extend":
 		r.usage = "A: extend KEY lease=10s [via=S2]"
 		return r.extend(client)
 	default:
-		known := []string{"acquire", "release", "extend", "write", "read", "disconnect", "retry", "pause", "resume"}
+		known := []string{
+			"acquire", "release", "extend", "write", "read", "disconnect", "retry", "pause", "suspend", "resume",
+		}
 		r.unknown("client command", verb, oneOf(known), known)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ticketing/raft"
 )
@@ -148,6 +149,8 @@ func (r *reader) nodeState(node string) Cond {
 		"durable.vote=": r.nodeName,
 		"durable.log=":  r.logTerms,
 		"snapshot=":     r.snapshot,
+		"ahead=":        r.ahead,
+		"wall=":         r.ahead,
 
 		"durable.snapshot=": r.snapshot,
 	})
@@ -155,6 +158,14 @@ func (r *reader) nodeState(node string) Cond {
 		r.fail("role=, term=, log= or the like", "nothing is said about %s", node)
 	}
 	return c
+}
+
+// ahead reads by how much a clock is ahead of true time, or behind it: +100ms, -5s or 0s.
+func (r *reader) ahead(v string) string {
+	if d, err := time.ParseDuration(v); err == nil && d == 0 {
+		return signed(0)
+	}
+	return signed(r.jump(v))
 }
 
 func (r *reader) numeral(v string) string { return strconv.FormatUint(r.number(v), 10) }

@@ -11,11 +11,12 @@ func faultVerbs() map[string]verb {
 		"isolate":  {usage: "isolate S1", parse: parseIsolate},
 		"heal":     {usage: "heal, or heal S1->S2", parse: parseHeal},
 		"pause":    {usage: "pause S1, or A: pause", parse: parsePause},
+		"suspend":  {usage: "suspend S1 [clock=on], or A: suspend", parse: parseSuspend},
 		"resume":   {usage: "resume S1, or A: resume", parse: parseResume},
 		"crash":    {usage: "crash S1 [torn|some]", parse: parseCrash},
 		"restart":  {usage: "restart S1", parse: parseRestart},
 		"disk":     {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish [#2 | snapshot]", parse: parseDisk},
-		"clock":    {usage: "clock S1 rate=1.5 [offset=250ms], stop or jump=+1h", parse: parseClock},
+		"clock":    {usage: clockUsage, parse: parseClock},
 		"resource": {usage: "resource KEY mistake=NAME, or resource KEY restart", parse: parseResource},
 	}
 }
@@ -63,6 +64,12 @@ func parseHeal(r *reader) Command {
 
 func parsePause(r *reader) Command { return Pause{Node: r.node(r.next())} }
 
+func parseSuspend(r *reader) Command {
+	c := Suspend{Node: r.node(r.next())}
+	r.options(options{"clock=": func(v string) { c.ClockOn = *r.onOff(v) }})
+	return c
+}
+
 func parseResume(r *reader) Command { return Resume{Node: r.node(r.next())} }
 
 func parseCrash(r *reader) Command {
@@ -100,25 +107,6 @@ func parseDisk(r *reader) Command {
 		r.later("disk reorder")
 	default:
 		r.unknown("disk command", word, r.usage, []string{"sync=", "stall", "fail", "ok", "finish"})
-	}
-	return c
-}
-
-func parseClock(r *reader) Command {
-	c := SetClock{Actor: r.anyone(r.next())}
-	r.needOne()
-	several := len(r.left) > 1
-	r.options(options{
-		"rate=": func(v string) { c.RatePPM = r.rate(v) },
-		"offset=": func(v string) {
-			r.setUp("clock offset=")
-			c.Offset = r.positive(v)
-		},
-		"stop":  func(string) { c.Stop = true },
-		"jump=": func(v string) { c.Jump = r.jump(v) },
-	})
-	if several && (c.Stop || c.Jump != 0) {
-		r.fail("a line for each", "stop and jump= stand alone")
 	}
 	return c
 }

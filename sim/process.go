@@ -16,6 +16,10 @@ func (w *World) nodeReceives(n *node, f *flight) {
 		w.lose(f, "down")
 		return
 	}
+	if n.asleep {
+		w.lose(f, "asleep")
+		return
+	}
 	if n.paused {
 		n.inbox = append(n.inbox, input{flight: *f})
 		return
@@ -181,9 +185,30 @@ func (w *World) pause(n *node) {
 	w.traceInput(n, trace.KindPause, "")
 }
 
+// suspend lets its machine sleep: the process stops, what is sent to it is lost, and its monotonic
+// clock stands still unless it is one that goes on.
+func (w *World) suspend(n *node, clockOn bool) {
+	w.counters[countSuspends]++
+	n.asleep = true
+	if !clockOn {
+		n.clock.sleep(w.now)
+		w.paceHistory()
+	}
+	n.paused = true
+	w.traceInput(n, trace.KindPause, "asleep")
+}
+
+// awake ends what a sleeping machine is without.
+func (w *World) awake(n *node) {
+	n.asleep = false
+	n.clock.wake(w.now)
+	w.paceHistory()
+}
+
 // resume lets it go on. It reads its clock before its queue, as a process does that wakes in its
 // event loop.
 func (w *World) resume(n *node) {
+	w.awake(n)
 	n.paused = false
 	w.traceInput(n, trace.KindResume, "")
 	cause := w.cause

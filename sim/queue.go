@@ -21,6 +21,7 @@ const (
 	eventSaved                        // the oldest write of a disk is finished
 	eventFile                         // a snapshot's file is finished
 	eventJoin                         // whoever adds a server looks whether it may vote
+	eventClock                        // something about a clock changes by itself
 	eventCommand                      // a scenario's line is due
 )
 

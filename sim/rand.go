@@ -26,6 +26,8 @@ const (
 	streamSector                      // whether a sector of the nth write survives a crash
 	streamProgram                     // what a client of an experiment does in its nth tenure
 	streamFile                        // how long the nth snapshot of a disk takes
+	streamWander                      // by how much a clock's rate changes in its nth step
+	streamTimer                       // how late an actor's nth timer is
 	streamStrike                      // whom a fault is for that chooses by itself
 	streamGuide                       // the guided search: which run is changed, and how
 	streamFork                        // the seed of the nth other future

@@ -156,6 +156,12 @@ type (
 	// Pause is "pause S1"; Resume is "resume S1".
 	Pause  struct{ Node raft.ServerID }
 	Resume struct{ Node raft.ServerID }
+	// Suspend is "suspend S1 [clock=on]": its machine sleeps until resume, and misses what is sent to it.
+	// ClockOn is for machines whose monotonic clock goes on meanwhile.
+	Suspend struct {
+		Node    raft.ServerID
+		ClockOn bool
+	}
 	// Crash is "crash S1 [torn|some]" or "crash *".
 	Crash struct {
 		Node Actor
@@ -173,14 +179,21 @@ type (
 		Nth              int
 		File             bool // finish the snapshot that is being saved, and no write
 	}
-	// SetClock is "clock S1 [rate=1.5] [offset=250ms]" (set-up) or "clock S1 rate=0.5 | stop |
-	// jump=+1h".
+	// SetClock is "clock S1 [rate=1.5] [offset=250ms]" (set-up), and from then on one of rate=, stop,
+	// jump=, slew=, wander=, strobe=, coarse=, late= and timely with what belongs to it.
 	SetClock struct {
-		Actor   Actor
-		RatePPM int64 // 1,000,000 is true time; 0 is unset
-		Stop    bool
-		Offset  time.Duration
-		Jump    time.Duration // of the wall clock
+		Actor        Actor
+		RatePPM      int64 // 1,000,000 is true time; 0 is unset
+		Stop         bool
+		Offset       time.Duration
+		Jump         time.Duration // of the wall clock
+		Slew         time.Duration // both clocks are to gain so much,
+		Pace         int           // running faster or slower by so many parts per million
+		Wander       int           // the rate goes up and down, this far from the true one at most, in ppm,
+		Every        time.Duration // by a step in such a time
+		Strobe, For  time.Duration // the wall clock is this far ahead every other time Every, for so long
+		Coarse, Late time.Duration // timers fire on ticks this far apart; up to so much late, and some later
+		Timely       bool          // they are on time again
 	}
 	// SetResource is "resource door mistake=strict" (set-up), which makes a resource with a mistake, or
 	// "resource door restart": it loses power, and is back at once.
@@ -240,7 +253,7 @@ type (
 		Key    string
 	}
 	// ClientDo is "A: disconnect", "A: retry" (the last request, answered or not, under its number),
-	// "A: pause" or "A: resume".
+	// "A: pause", "A: suspend" or "A: resume".
 	ClientDo struct {
 		Client Actor
 		Do     string

@@ -122,6 +122,10 @@ func (c Heal) String() string {
 
 func (c Pause) String() string { return fmt.Sprintf("pause S%d", c.Node) }
 
+func (c Suspend) String() string {
+	return newLine("suspend S%d", c.Node).when(c.ClockOn, "clock=on").String()
+}
+
 func (c Resume) String() string { return fmt.Sprintf("resume S%d", c.Node) }
 
 func (c Crash) String() string {
@@ -140,15 +144,19 @@ func (c SetDisk) String() string {
 }
 
 func (c SetClock) String() string {
-	sign := ""
-	if c.Jump > 0 {
-		sign = "+"
-	}
 	return newLine("clock %s", c.Actor).
 		when(c.RatePPM > 0, "rate=%s", decimalText(c.RatePPM, 6)).
 		when(c.Offset > 0, "offset=%s", brief(c.Offset)).
 		when(c.Stop, "stop").
-		when(c.Jump != 0, "jump=%s%s", sign, brief(c.Jump)).
+		when(c.Jump != 0, "jump=%s", signed(c.Jump)).
+		when(c.Slew != 0, "slew=%s pace=%s", signed(c.Slew), percentText(c.Pace)).
+		when(c.Wander > 0, "wander=%s", percentText(c.Wander)).
+		when(c.Strobe != 0, "strobe=%s", signed(c.Strobe)).
+		when(c.Every > 0, "every=%s", brief(c.Every)).
+		when(c.For > 0, "for=%s", brief(c.For)).
+		when(c.Coarse > 0, "coarse=%s", brief(c.Coarse)).
+		when(c.Late > 0, "late=%s", brief(c.Late)).
+		when(c.Timely, "timely").
 		String()
 }
 

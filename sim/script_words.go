@@ -42,6 +42,14 @@ func brief(d time.Duration) string {
 	return text
 }
 
+// signed is brief with a sign, but for no time at all.
+func signed(d time.Duration) string {
+	if d > 0 {
+		return "+" + brief(d)
+	}
+	return brief(d)
+}
+
 func spanText(least, most time.Duration) string {
 	if least == most {
 		return brief(least)

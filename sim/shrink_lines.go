@@ -151,6 +151,8 @@ func spanOf(c Command) (what string, ends bool) {
 		return "down " + string(c.Node), true
 	case Pause:
 		return fmt.Sprint("pause ", c.Node), false
+	case Suspend:
+		return fmt.Sprint("pause ", c.Node), false
 	case Resume:
 		return fmt.Sprint("pause ", c.Node), true
 	case SetDisk:
@@ -162,7 +164,7 @@ func spanOf(c Command) (what string, ends bool) {
 	case Hold:
 		return fmt.Sprint("hold ", c.Messages), c.Again
 	case ClientDo:
-		if c.Do == "pause" || c.Do == "resume" {
+		if c.Do == "pause" || c.Do == "suspend" || c.Do == "resume" {
 			return "client " + string(c.Client), c.Do == "resume"
 		}
 	}

@@ -209,9 +209,9 @@ func TestACrashWhileASnapshotIsSavedLeavesTheOldOneOrTheNew(t *testing.T) {
 			`+c.lines+`
 			restart S2`)
 		n := w.nodes[1]
-		if n.field("snapshot") != c.snapshot || n.field("log") != c.log || n.field("durable.snapshot") != c.snapshot {
+		if n.field("snapshot", 0) != c.snapshot || n.field("log", 0) != c.log || n.field("durable.snapshot", 0) != c.snapshot {
 			t.Errorf("%s: it starts with snapshot %s and log %s, want %s and %s",
-				name, n.field("snapshot"), n.field("log"), c.snapshot, c.log)
+				name, n.field("snapshot", 0), n.field("log", 0), c.snapshot, c.log)
 		}
 	}
 }

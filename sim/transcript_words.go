@@ -39,6 +39,9 @@ func (w *scribe) input(m *moment) string {
 	case trace.KindCrash:
 		return strings.TrimSpace("loses power " + m.Text)
 	case trace.KindPause:
+		if m.Text != "" {
+			return "is suspended with its machine"
+		}
 		return "stops running"
 	case trace.KindResume:
 		return "goes on"

@@ -130,7 +130,7 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 	for id := raft.ServerID(1); int(id) <= config.nodes+config.learners+config.joiners; id++ {
 		n := &node{
 			id: id, index: int32(len(w.actors)), name: NodeActor(id),
-			clock: clock{rate: trueRate}, voted: trace.Votes{},
+			clock: newClock(), voted: trace.Votes{},
 			disk:  disk{syncMin: defaultSyncMin, syncMax: defaultSyncMax},
 			joins: int(id) > config.nodes+config.learners,
 		}
@@ -140,7 +140,7 @@ func newWorld(seed uint64, config worldConfig, clients []Actor) *World {
 	for _, name := range clients {
 		c := &client{
 			index: int32(len(w.actors)), name: name,
-			clock: clock{rate: trueRate}, tokens: map[string]holding{},
+			clock: newClock(), tokens: map[string]holding{},
 		}
 		w.clients = append(w.clients, c)
 		w.actors = append(w.actors, actor{name: name, key: nameKey(string(name)), client: c})
@@ -232,6 +232,8 @@ func (w *World) next(limit trace.Time) bool {
 		w.fileIsDue(w.actors[e.actor].node, e.gen, uint64(e.slot))
 	case eventJoin:
 		w.join(raft.ServerID(e.slot))
+	case eventClock:
+		w.clockEvent(e)
 	case eventCommand:
 		w.pending--
 		w.doInTime(int(e.slot))

@@ -149,6 +149,8 @@ func refuseEvent(command sim.Command) string {
 		if c.How != "" {
 			return "crash " + c.How + ": a killed process does not tear what is on the disk"
 		}
+	case sim.Suspend:
+		return "suspend: the processes share this machine, and it does not sleep"
 	case sim.ReleaseLock:
 		if c.TokenSet && c.Token == 0 {
 			return "token=0: the client library sends no Release without a token"
@@ -171,6 +173,9 @@ func refuseEvent(command sim.Command) string {
 	case sim.ClientDo:
 		if c.Do == "retry" {
 			return "retry: the client library asks again by itself, as often as it thinks right"
+		}
+		if c.Do == "suspend" {
+			return "suspend: the clients share this machine, and it does not sleep"
 		}
 	}
 	return ""
