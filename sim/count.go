@@ -24,6 +24,13 @@ const (
 	countLost
 	countDuplicated
 	countCrashes
+	countCrashesWriting
+	countCrashesKeptNone
+	countCrashesKeptSome
+	countCrashesKeptAll
+	countReordered
+	countDisksLost
+	countDisksSpared
 	countRestarts
 	countTorn
 	countStopped
@@ -124,6 +131,9 @@ func counterNames() [countEnd]string {
 		countCrashes: "crashes", countRestarts: "restarts", countTorn: "torn", countStopped: "stopped",
 		countCuts: "cuts", countPauses: "pauses", countCommits: "commits",
 		countSuspends: "suspends", countTimersLate: "timers.late",
+		countCrashesWriting: "crashes.writing", countCrashesKeptNone: "crashes.kept-none",
+		countCrashesKeptSome: "crashes.kept-some", countCrashesKeptAll: "crashes.kept-all",
+		countReordered: "writes.reordered", countDisksLost: "disks.lost", countDisksSpared: "disks.spared",
 		countClockStops: "clocks.stopped", countClockJumps: "clocks.jumped", countClockSlews: "clocks.slewed",
 		countClockWanders: "clocks.wandering", countClockStrobes: "clocks.strobed",
 		countGranted: "grant.granted", countRejected: "grant.rejected",

@@ -21,7 +21,10 @@ type disk struct {
 	syncMin, syncMax trace.Time
 	stalled          bool
 	failNext         bool
-	torn             bool // the last crash cut a record in the middle
+	reorder          bool   // completions come in any order
+	cut              *Crash // to come with the next write
+	torn             bool   // the last crash cut a record in the middle
+	lost             bool   // for good, with all that was on it
 }
 
 type unsynced struct {
@@ -69,8 +72,14 @@ func (d *disk) crash(torn bool) {
 		d.finish(0)
 	}
 	d.unsynced = d.unsynced[:0]
-	d.stalled, d.failNext = false, false
+	d.stalled, d.failNext, d.reorder, d.cut = false, false, false, nil
 	d.files.saving = nil
+}
+
+// lose empties the disk for good.
+func (d *disk) lose() {
+	d.durable, d.chains, d.files = raft.Durable{}, nil, files{begun: d.files.begun}
+	d.lost = true
 }
 
 // keepSome is what becomes of the unsynced writes in a crash that any of their sectors may survive.

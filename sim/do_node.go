@@ -46,27 +46,14 @@ func (w *World) doNode(command Command) error {
 	return nil
 }
 
-func (w *World) doCrash(n *node, c Crash) error {
-	if !n.alive {
-		return nil
-	}
-	w.cause = 0
-	w.traceInput(n, trace.KindCrash, c.How)
-	torn := c.How == "torn"
-	if c.How == "some" {
-		torn = n.disk.keepSome(func(seq uint64, sector int) bool {
-			bits := draw(w.seed, streamSector, uint64(n.id), uint64(n.boots), seq<<32|uint64(sector))
-			return bits&1 == 1
-		}, func(seq uint64) { w.traceDisk(n, trace.KindSynced, seq) })
-	}
-	w.crash(n, torn)
-	return nil
-}
-
 func (w *World) doRestart(n *node, c Restart) error {
 	switch {
 	case n.joins && n.boots == 0 && c.Node == Everyone:
 		return nil
+	case n.disk.lost && c.Node == Everyone:
+		return nil
+	case n.disk.lost:
+		return fmt.Errorf("%s: its disk is lost, and with it what it has promised; add another server in its place", c)
 	case n.joins && n.boots == 0:
 		return fmt.Errorf("%s: it has not been added", c)
 	case !n.alive:
@@ -125,10 +112,12 @@ func (w *World) setDisk(n *node, c SetDisk) error {
 	switch c.Do {
 	case "stall":
 		d.stalled = true
+	case "reorder":
+		d.reorder = true
 	case "fail":
 		d.failNext = true
 	case "ok":
-		d.stalled, d.failNext = false, false
+		d.stalled, d.failNext, d.reorder = false, false, false
 		for n.alive && len(d.unsynced) > 0 && !w.halted {
 			w.cause = 0
 			w.complete(n, 0)
@@ -146,8 +135,6 @@ func (w *World) setDisk(n *node, c SetDisk) error {
 			return fmt.Errorf("%s: %d writes are unfinished", c, len(d.unsynced))
 		}
 		w.complete(n, nth)
-	case "reorder":
-		return fmt.Errorf("not supported yet: %s", c)
 	}
 	return nil
 }

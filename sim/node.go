@@ -102,9 +102,6 @@ func (w *World) crash(n *node, torn bool) {
 	w.failReads(n)
 	n.timerGen++
 	n.timerAt = 0
-	for torn && len(n.disk.unsynced) > 1 {
-		w.traceDisk(n, trace.KindSynced, n.disk.finish(0))
-	}
 	w.loseFiles(n)
 	n.disk.crash(torn)
 	if n.disk.torn {

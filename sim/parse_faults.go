@@ -13,9 +13,9 @@ func faultVerbs() map[string]verb {
 		"pause":    {usage: "pause S1, or A: pause", parse: parsePause},
 		"suspend":  {usage: "suspend S1 [clock=on], or A: suspend", parse: parseSuspend},
 		"resume":   {usage: "resume S1, or A: resume", parse: parseResume},
-		"crash":    {usage: "crash S1 [torn|some]", parse: parseCrash},
+		"crash":    {usage: "crash S1 [writing] [torn|some|all|keep=2|lost]", parse: parseCrash},
 		"restart":  {usage: "restart S1", parse: parseRestart},
-		"disk":     {usage: "disk S1 sync=2ms..8ms, stall, fail, ok or finish [#2 | snapshot]", parse: parseDisk},
+		"disk":     {usage: "disk S1 sync=2ms..8ms, stall, fail, reorder, ok or finish [#2 | snapshot]", parse: parseDisk},
 		"clock":    {usage: clockUsage, parse: parseClock},
 		"resource": {usage: "resource KEY mistake=NAME, or resource KEY restart", parse: parseResource},
 	}
@@ -74,7 +74,18 @@ func parseResume(r *reader) Command { return Resume{Node: r.node(r.next())} }
 
 func parseCrash(r *reader) Command {
 	c := Crash{Node: r.nodeOrAll(r.next())}
-	if how := r.peek(); how == "torn" || how == "some" {
+	if c.Writing = r.peek() == "writing"; c.Writing {
+		r.next()
+	}
+	how := r.peek()
+	keep, keeps := strings.CutPrefix(how, "keep=")
+	switch {
+	case keeps:
+		r.next()
+		c.Keep = r.count(keep)
+	case how == "lost" && (c.Writing || c.Node == Everyone):
+		r.fail("crash S1 lost", "one disk at a time is lost, and none in the middle of a write")
+	case slices.Contains([]string{"torn", "some", "all", "lost"}, how):
 		c.How = r.next()
 	}
 	return c
@@ -91,7 +102,7 @@ func parseDisk(r *reader) Command {
 		r.setUp("disk sync=")
 		c.SyncSet = true
 		c.SyncMin, c.SyncMax = r.span(sync)
-	case word == "stall", word == "fail", word == "ok":
+	case slices.Contains([]string{"stall", "fail", "reorder", "ok"}, word):
 		c.Do = word
 	case word == "finish":
 		c.Do = word
@@ -103,10 +114,8 @@ func parseDisk(r *reader) Command {
 		default:
 			c.Nth = r.nth(r.next())
 		}
-	case word == "reorder":
-		r.later("disk reorder")
 	default:
-		r.unknown("disk command", word, r.usage, []string{"sync=", "stall", "fail", "ok", "finish"})
+		r.unknown("disk command", word, r.usage, []string{"sync=", "stall", "fail", "reorder", "ok", "finish"})
 	}
 	return c
 }

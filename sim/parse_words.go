@@ -24,9 +24,6 @@ func (r *reader) fail(expected, format string, args ...any) {
 	r.stop(fmt.Sprintf(format, args...) + "; expected " + expected)
 }
 
-// later refuses what the language has but the simulator has not yet.
-func (r *reader) later(thing string) { r.stop("not supported yet: " + thing) }
-
 // unknown is fail for a misspelt name: it says which known ones look like it.
 func (r *reader) unknown(what, word, expected string, known []string) {
 	r.stop(fmt.Sprintf("no %s %q; expected %s%s", what, word, expected, Nearest(word, known)))

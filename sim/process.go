@@ -123,6 +123,10 @@ func (w *World) step(n *node, received *raft.Message) {
 	}
 }
 
+// reorderSpread is how many times as long as usual a write takes at most on a disk that finishes them
+// in any order.
+const reorderSpread = 4
+
 // begin hands a write to the disk. In a manual run it is finished at once, and there is more to
 // take.
 func (w *World) begin(n *node, write raft.Write) (again bool) {
@@ -136,6 +140,11 @@ func (w *World) begin(n *node, write raft.Write) (again bool) {
 		w.stop(n, fmt.Errorf("write %d failed: the disk returned an error", write.Seq))
 		return false
 	}
+	if d.cut != nil {
+		w.counters[countCrashesWriting]++
+		w.powerFails(n, *d.cut)
+		return false
+	}
 	if d.stalled {
 		return false
 	}
@@ -144,17 +153,25 @@ func (w *World) begin(n *node, write raft.Write) (again bool) {
 		return true
 	}
 	bits := draw(w.seed, streamSync, uint64(n.id), 0, d.writes)
-	d.busy = max(d.busy, w.now) + between(bits, d.syncMin, d.syncMax)
-	w.schedule(event{at: d.busy, kind: eventSaved, actor: n.index, slot: uint32(write.Seq), gen: n.boots})
+	due := max(d.busy, w.now) + between(bits, d.syncMin, d.syncMax)
+	if d.reorder {
+		due = w.now + between(bits, d.syncMin, reorderSpread*d.syncMax)
+	}
+	d.busy = max(d.busy, due)
+	w.schedule(event{at: due, kind: eventSaved, actor: n.index, slot: uint32(write.Seq), gen: n.boots})
 	return false
 }
 
-// synced is the completion of a scheduled write.
+// synced is the completion of a scheduled write: the oldest one, unless the disk reorders them.
 func (w *World) synced(n *node, boots uint32, seq uint64) {
-	if n.boots != boots || !n.alive || n.disk.stalled || len(n.disk.unsynced) == 0 || n.disk.unsynced[0].Seq != seq {
+	nth := slices.IndexFunc(n.disk.unsynced, func(u unsynced) bool { return u.Seq == seq && !u.done })
+	if n.boots != boots || !n.alive || n.disk.stalled || nth < 0 || nth > 0 && !n.disk.reorder {
 		return // lost in a crash, or finished by hand
 	}
-	w.complete(n, 0)
+	if nth > 0 {
+		w.counters[countReordered]++
+	}
+	w.complete(n, nth)
 }
 
 // complete finishes the nth oldest unsynced write and tells the process, once that runs.

@@ -162,10 +162,13 @@ type (
 		Node    raft.ServerID
 		ClockOn bool
 	}
-	// Crash is "crash S1 [torn|some]" or "crash *".
+	// Crash is "crash S1 [writing] [torn|some|all|keep=N|lost]" or "crash *": the power fails, now or in
+	// the middle of the next write.
 	Crash struct {
-		Node Actor
-		How  string // "", torn or some
+		Node    Actor
+		Writing bool
+		How     string // "", torn, some, all or lost
+		Keep    int    // so many of the oldest unsynced writes survive
 	}
 	// Restart is "restart S1" or "restart *".
 	Restart struct{ Node Actor }

@@ -129,7 +129,10 @@ func (c Suspend) String() string {
 func (c Resume) String() string { return fmt.Sprintf("resume S%d", c.Node) }
 
 func (c Crash) String() string {
-	return newLine("crash %s", c.Node).when(c.How != "", "%s", c.How).String()
+	return newLine("crash %s", c.Node).
+		when(c.Writing, "writing").
+		when(c.Keep > 0, "keep=%d", c.Keep).
+		when(c.How != "", "%s", c.How).String()
 }
 
 func (c Restart) String() string { return fmt.Sprintf("restart %s", c.Node) }

@@ -87,7 +87,11 @@ func simplerThan(c Command) []func(Command) Command {
 		}
 		return inside
 	case Crash:
-		return changes(func(c *Crash) { c.How = "" })
+		return changes(
+			func(c *Crash) { c.How, c.Keep = "", 0 },
+			func(c *Crash) { c.Writing = false },
+			func(c *Crash) { c.Keep = min(c.Keep, 1) },
+		)
 	case Acquire:
 		return changes(func(c *Acquire) { c.Try = false }, func(c *Acquire) { c.Via = 0 })
 	case Change:

@@ -146,6 +146,9 @@ func refuseEvent(command sim.Command) string {
 	case sim.Hold:
 		return refuseKind(c.Messages)
 	case sim.Crash:
+		if c.Writing || c.Keep > 0 {
+			return "crash writing, crash keep=: a killed process loses nothing that it has written"
+		}
 		if c.How != "" {
 			return "crash " + c.How + ": a killed process does not tear what is on the disk"
 		}
