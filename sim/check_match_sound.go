@@ -7,7 +7,8 @@ import (
 )
 
 // matchSound looks at a leader's belief about a follower each time that an answer may have changed
-// it. Once the follower has gone on to a later term, its log may lawfully differ.
+// it. Once the follower has gone on to a later term, its log may lawfully differ. Of one whose
+// disk is lost the belief is of no account: it does not come back.
 func matchSound() invariant {
 	return invariant{
 		name:     "match-sound",
@@ -18,7 +19,7 @@ func matchSound() invariant {
 			}
 			follower := w.node(m.From)
 			_, match := n.replica.Core().Progress(m.From)
-			if follower.status.Term > n.status.Term {
+			if follower.status.Term > n.status.Term || follower.disk.lost {
 				return ""
 			}
 			mine, _ := chainAt(n.chains, match)

@@ -19,7 +19,8 @@ type Happening struct {
 
 // Happenings lists what a long search with harsh faults sees, the heart of the matter first.
 func Happenings() []Happening {
-	return slices.Concat(lockHappenings(), leaderHappenings(), logHappenings(), memberHappenings())
+	return slices.Concat(lockHappenings(), leaderHappenings(), logHappenings(), memberHappenings(),
+		clockHappenings(), machineHappenings())
 }
 
 func lockHappenings() []Happening {
@@ -83,6 +84,31 @@ func memberHappenings() []Happening {
 		{"members.taken-back", "a change of the servers was taken back by another leader"},
 		{"members.left", "a leader that was removed stepped down"},
 		{"runs.both", "servers took snapshots by themselves while others came and went"},
+	}
+}
+
+func clockHappenings() []Happening {
+	return []Happening{
+		{"clocks.stopped", "a clock stood still"},
+		{"clocks.wandering", "a clock's rate went up and down"},
+		{"clocks.slewed", "a clock was made to run faster or slower, to correct it"},
+		{"clocks.jumped", "a wall clock was set"},
+		{"clocks.strobed", "a wall clock was set to and fro"},
+		{"timers.late", "a server's timer fired late"},
+		{"suspends", "a machine was suspended"},
+	}
+}
+
+func machineHappenings() []Happening {
+	return []Happening{
+		{"crashes.kept-none", "a crash lost all of several writes, or the one, that were not synced"},
+		{"crashes.kept-some", "a crash kept some of the writes that were not synced, and not the last"},
+		{"crashes.kept-all", "a crash kept all writes that were not synced, though nobody was told"},
+		{"crashes.writing", "the power failed in the middle of a step, before anything was sent"},
+		{"writes.reordered", "a disk finished a write before an earlier one"},
+		{"stopped", "a server stopped since its disk returned an error"},
+		{"disks.lost", "a disk was lost, and its server did not come back"},
+		{"disks.spared", "a disk was not lost, since a quorum needs what is on it"},
 	}
 }
 

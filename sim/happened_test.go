@@ -58,6 +58,21 @@ func TestEachHappeningIsCountedWhenItHappensAndNotOtherwise(t *testing.T) {
 		"members.unknown":       {"member-fallback", "member-remove"},
 		"members.taken-back":    {"member-fallback", "member-own-term"},
 		"members.left":          {"member-remove-leader", "member-remove"},
+		"clocks.stopped":        {"stopped-clock", "slow-clock"},
+		"clocks.wandering":      {"clock-wander", "clock-slew"},
+		"clocks.slewed":         {"clock-slew", "clock-wander"},
+		"clocks.jumped":         {"wall-jump", "wall-strobe"},
+		"clocks.strobed":        {"wall-strobe", "wall-jump"},
+		"timers.late":           {"late-timers", "clock-slew"},
+		"suspends":              {"suspended-holder", "paused-holder"},
+		"crashes.kept-none":     {"crash-writing", "crash-keep"},
+		"crashes.kept-some":     {"crash-keep", "crash-writing"},
+		"crashes.kept-all":      {"crash-keep", "power-loss"},
+		"crashes.writing":       {"crash-writing", "crash-keep"},
+		"writes.reordered":      {"disk-reorder", "disk-error"},
+		"stopped":               {"disk-error", "crash-writing"},
+		"disks.lost":            {"disk-replaced", "lost-disk"},
+		"disks.spared":          {"disk-spared", "disk-replaced"},
 	}
 	var listed []string
 	for _, h := range Happenings() {

@@ -57,6 +57,7 @@ const (
 	topicSwarm
 	topicHabit
 	topicLinger
+	topicFault
 )
 
 // from says when what is decided next takes place, or begins.
@@ -128,6 +129,7 @@ func planWith(seed uint64, faults string, nodes int, f *fork) (*Scenario, error)
 	p.snapshots()
 	p.blackouts()
 	p.members()
+	p.clockTroubles()
 	for id := 1; id <= p.nodes; id++ {
 		p.nodeFaults(raft.ServerID(id))
 	}
@@ -233,11 +235,16 @@ func (p *planner) faultsFrom(id raft.ServerID, begin trace.Time) {
 	defer p.from(begin)
 	p.from(begin)
 	n := int(id)
+	victim, lost := p.loses()
 	t := begin + p.within(topicNodeFault, n, 0, 200*trace.Millisecond, upMost)
 	for i := 1; ; i++ {
 		i := i * 8
 		p.from(t)
 		down := p.within(topicNodeFault, n, i, 20*trace.Millisecond, downMost)
+		if victim == id && t+down >= lost {
+			p.at(max(t, lost), Crash{Node: NodeActor(id), How: "lost"})
+			return
+		}
 		if t+down >= chaosEnd {
 			return
 		}
@@ -245,21 +252,28 @@ func (p *planner) faultsFrom(id raft.ServerID, begin trace.Time) {
 			t = p.blackout + 500*trace.Millisecond + p.within(topicNodeFault, n, i+1, 0, upMost)
 			continue
 		}
-		switch p.pick(topicNodeFault, n, i+2, 5) {
-		case 0, 1:
-			p.snapshotAt(id, t)
-			p.at(t, Crash{Node: NodeActor(id), How: p.torn(topicNodeFault, n, i+3)})
-			p.at(t+down, Restart{Node: NodeActor(id)})
-		case 2:
-			p.at(t, Pause{Node: id})
-			p.at(t+down, Resume{Node: id})
-		case 3:
-			p.at(t, SetDisk{Node: NodeActor(id), Do: "stall"})
-			p.at(t+down, SetDisk{Node: NodeActor(id), Do: "ok"})
-		case 4:
-			p.stallAndCrash(id, t, down)
+		if !p.trouble(id, t, down) {
+			p.nodeFault(id, i, t, down)
 		}
 		t += down + p.within(topicNodeFault, n, i+4, 50*trace.Millisecond, upMost)
+	}
+}
+
+// nodeFault draws the ith fault of a server.
+func (p *planner) nodeFault(id raft.ServerID, i int, t, down trace.Time) {
+	switch p.pick(topicNodeFault, int(id), i+2, 5) {
+	case 0, 1:
+		p.snapshotAt(id, t)
+		p.at(t, Crash{Node: NodeActor(id), How: p.torn(topicNodeFault, int(id), i+3)})
+		p.at(t+down, Restart{Node: NodeActor(id)})
+	case 2:
+		p.at(t, Pause{Node: id})
+		p.at(t+down, Resume{Node: id})
+	case 3:
+		p.at(t, SetDisk{Node: NodeActor(id), Do: "stall"})
+		p.at(t+down, SetDisk{Node: NodeActor(id), Do: "ok"})
+	case 4:
+		p.stallAndCrash(id, t, down)
 	}
 }
 

@@ -168,14 +168,14 @@ func (w *World) synced(n *node, boots uint32, seq uint64) {
 	if n.boots != boots || !n.alive || n.disk.stalled || nth < 0 || nth > 0 && !n.disk.reorder {
 		return // lost in a crash, or finished by hand
 	}
-	if nth > 0 {
-		w.counters[countReordered]++
-	}
 	w.complete(n, nth)
 }
 
 // complete finishes the nth oldest unsynced write and tells the process, once that runs.
 func (w *World) complete(n *node, nth int) {
+	if nth > 0 {
+		w.counters[countReordered]++
+	}
 	if n.paused {
 		seq := n.disk.finish(nth)
 		w.traceDisk(n, trace.KindSynced, seq)
