@@ -125,9 +125,14 @@ func TestADiskIsSparedIfAMajorityNeedsIt(t *testing.T) {
 		"all have all": {"crash S1 lost", 1, 0},
 		"the others have all, and the first that is lost does not count": {"crash S1 lost\ncrash S2 lost", 1, 1},
 		"an entry is on S1 and S2 alone":                                 {"crash S3\npropose S1 x\nuntil S1 commit=2\ncrash S2 lost", 0, 1},
+		"nothing is on any disk, and two of three are to stay":           {"crash S1 lost\ncrash S2 lost", 1, 1},
 		"an entry is on S1 alone":                                        {"disk S2 stall\ndisk S3 stall\npropose S1 x\nrun 100ms\ncrash S1 lost", 0, 1},
 	} {
-		w := played(t, "config election=1s\ntimeout S1\nuntil converged\nrun 100ms\n"+tt.lines)
+		begin := "config election=1s\ntimeout S1\nuntil converged\nrun 100ms\n"
+		if strings.HasPrefix(what, "nothing") {
+			begin = ""
+		}
+		w := played(t, begin+tt.lines)
 		if lost, spared := w.counters[countDisksLost], w.counters[countDisksSpared]; lost != tt.lost || spared != tt.spared {
 			t.Errorf("%s: %d disks are lost, %d spared", what, lost, spared)
 		}

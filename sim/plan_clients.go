@@ -137,7 +137,8 @@ func (p *planner) leave(name Actor, c, i int, key string, end trace.Time) {
 		p.at(end, ClientDo{Client: name, Do: "disconnect"})
 	case 1: // it forgets; the lease ends the tenure
 	case 2:
-		p.at(end-10*trace.Millisecond, ClientDo{Client: name, Do: "pause"})
+		stops := choose(p.pick(topicFault, -1-c, i, 2), "pause", "suspend")
+		p.at(end-10*trace.Millisecond, ClientDo{Client: name, Do: stops})
 		p.at(end, Write{Client: name, Key: key})
 		p.at(end, ReleaseLock{Client: name, Key: key})
 		p.at(end+p.within(topicClient, c, i+8, 50*trace.Millisecond, 1500*trace.Millisecond), ClientDo{Client: name, Do: "resume"})
