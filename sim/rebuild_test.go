@@ -110,6 +110,9 @@ func (n *rebuilt) follow(e *trace.Event) string {
 		return problem
 	case trace.KindCrash, trace.KindStop: // what a torn crash keeps of the writes follows as synced
 		n.up, n.torn = false, e.Text == "torn" || e.Text == "some"
+		if e.Text == "lost" {
+			n.disk = rebuiltDisk{}
+		}
 	case trace.KindAppend:
 		if e.Entry.Index > n.log.last()+1 {
 			return fmt.Sprintf("entry %d behind a log that ends at %d", e.Entry.Index, n.log.last())
