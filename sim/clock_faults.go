@@ -92,6 +92,9 @@ func (w *World) setClock(c SetClock, started bool) {
 	case c.RatePPM != 0:
 		k.own, k.slew, k.wander.most = c.RatePPM, 0, 0
 	}
+	if c.RatePPM != 0 && c.RatePPM != trueRate {
+		w.counters[countClockDrifts]++
+	}
 	k.fromLocal += raft.Time(micros(c.Offset))
 	k.setTimers(c)
 	if c.Jump != 0 {

@@ -37,6 +37,7 @@ const (
 	countCuts
 	countPauses
 	countSuspends
+	countClockDrifts
 	countClockStops
 	countClockJumps
 	countClockSlews
@@ -134,7 +135,7 @@ func counterNames() [countEnd]string {
 		countCrashesWriting: "crashes.writing", countCrashesKeptNone: "crashes.kept-none",
 		countCrashesKeptSome: "crashes.kept-some", countCrashesKeptAll: "crashes.kept-all",
 		countReordered: "writes.reordered", countDisksLost: "disks.lost", countDisksSpared: "disks.spared",
-		countClockStops: "clocks.stopped", countClockJumps: "clocks.jumped", countClockSlews: "clocks.slewed",
+		countClockDrifts: "clocks.drifting", countClockStops: "clocks.stopped", countClockJumps: "clocks.jumped", countClockSlews: "clocks.slewed",
 		countClockWanders: "clocks.wandering", countClockStrobes: "clocks.strobed",
 		countGranted: "grant.granted", countRejected: "grant.rejected",
 		countReleased: "release.released", countNotFound: "release.not-found",

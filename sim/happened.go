@@ -89,6 +89,7 @@ func memberHappenings() []Happening {
 
 func clockHappenings() []Happening {
 	return []Happening{
+		{"clocks.drifting", "a clock ran fast or slow"},
 		{"clocks.stopped", "a clock stood still"},
 		{"clocks.wandering", "a clock's rate went up and down"},
 		{"clocks.slewed", "a clock was made to run faster or slower, to correct it"},

@@ -58,6 +58,7 @@ func TestEachHappeningIsCountedWhenItHappensAndNotOtherwise(t *testing.T) {
 		"members.unknown":       {"member-fallback", "member-remove"},
 		"members.taken-back":    {"member-fallback", "member-own-term"},
 		"members.left":          {"member-remove-leader", "member-remove"},
+		"clocks.drifting":       {"fast-clock", "wall-jump"},
 		"clocks.stopped":        {"stopped-clock", "slow-clock"},
 		"clocks.wandering":      {"clock-wander", "clock-slew"},
 		"clocks.slewed":         {"clock-slew", "clock-wander"},
