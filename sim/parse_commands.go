@@ -19,7 +19,7 @@ type verb struct {
 // verbs is the language but for what clients do.
 func verbs() map[string]verb {
 	all := map[string]verb{}
-	parts := []map[string]verb{setUpVerbs(), timeVerbs(), faultVerbs(), strikeVerbs(), memberVerbs(), laterVerbs()}
+	parts := []map[string]verb{setUpVerbs(), timeVerbs(), faultVerbs(), strikeVerbs(), memberVerbs()}
 	for _, part := range parts {
 		maps.Copy(all, part)
 	}
