@@ -100,7 +100,7 @@ func (s Search) Explore(ctx context.Context) (*Findings, error) {
 		}
 	})
 	crew, crewCtx := errgroup.WithContext(ctx)
-	for range workers(s.Jobs) {
+	for range Workers(s.Jobs) {
 		crew.Go(func() error { return s.work(crewCtx, seeds, results) })
 	}
 	group.Go(func() error {

@@ -152,19 +152,18 @@ func (w *World) nodeTimer(n *node) {
 
 // wake lets a node read its clock.
 func (w *World) wake(n *node) {
-	before := n.replica.Core().Deadline()
 	local := n.clock.at(w.now)
-	w.prepare(n)
-	n.replica.Tick(local)
 	kind := trace.KindWake
 	switch {
-	case local < before:
+	case local < n.replica.Core().Deadline():
 	case n.status.Role == raft.Leader:
 		kind = trace.KindHeartbeatTimeout
 	default:
 		kind = trace.KindElectionTimeout
 	}
 	w.traceInput(n, kind, "")
+	w.prepare(n)
+	n.replica.Tick(local)
 	w.step(n, nil)
 }
 
@@ -173,11 +172,11 @@ func (w *World) fire(n *node, election bool) {
 	w.prepare(n)
 	w.tick(n)
 	if election {
-		n.replica.ElectionTimeout()
 		w.traceInput(n, trace.KindElectionTimeout, "")
+		n.replica.ElectionTimeout()
 	} else {
-		n.replica.HeartbeatTimeout()
 		w.traceInput(n, trace.KindHeartbeatTimeout, "")
+		n.replica.HeartbeatTimeout()
 	}
 	w.step(n, nil)
 }

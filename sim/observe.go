@@ -135,6 +135,9 @@ func (w *World) emit(e trace.Event) int64 {
 		e.Cause = w.cause
 	}
 	w.trace.Events = append(w.trace.Events, e)
+	if w.tell != nil {
+		w.tell(w.trace)
+	}
 	return e.ID
 }
 

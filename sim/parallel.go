@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// workers is how many things are done at a time when jobs are asked for: with 0, one for each core.
-func workers(jobs int) int {
+// Workers is how many things are done at a time when jobs are asked for: with 0, one for each core.
+func Workers(jobs int) int {
 	if jobs <= 0 {
 		return runtime.GOMAXPROCS(0)
 	}
@@ -22,7 +22,7 @@ func sideBySide[T any](
 ) ([]T, error) {
 	results := make([]T, n)
 	group, running := errgroup.WithContext(ctx)
-	group.SetLimit(workers(jobs))
+	group.SetLimit(Workers(jobs))
 	for i := range results {
 		if running.Err() != nil {
 			break

@@ -24,6 +24,10 @@ type Options struct {
 	effects   *[]effect
 	lenient   *[]int // scheduled lines that cannot be carried out are noted here and passed over
 	fork      *fork
+
+	// Tell is told of each event of a recorded run when it happens, the last of so: whoever watches a
+	// run that may never end. It must keep nothing of it.
+	Tell func(so *trace.Trace)
 }
 
 // Result is what came of a run.
@@ -145,7 +149,7 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 		w.tolerate["*"] = true
 	}
 	if o.Record {
-		w.trace = &trace.Trace{Header: w.header(s)}
+		w.trace, w.tell = &trace.Trace{Header: w.header(s)}, o.Tell
 	}
 	return w, nil
 }

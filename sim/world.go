@@ -49,16 +49,17 @@ type World struct {
 	lasting    tenancy               // of whoever leads while it recovers
 	slowest    map[string]trace.Time // how long what must follow took, by invariant
 
-	effects  *[]effect       // what the network did by chance, if somebody asks for it
-	lenient  *[]int          // see Options
-	coverage *coverage       // the shapes of states, if somebody asks for them
-	trace    *trace.Trace    // nil when nobody looks
-	cause    int64           // the event that is being handled
-	deep     bool            // run raft.Check and raft.Delta after every input
-	commands []Command       // scheduled by at
-	pending  int             // of them, not yet carried out
-	joining  []raft.ServerID // servers that whoever adds them looks after
-	failure  error           // of a scheduled command
+	effects  *[]effect             // what the network did by chance, if somebody asks for it
+	lenient  *[]int                // see Options
+	coverage *coverage             // the shapes of states, if somebody asks for them
+	trace    *trace.Trace          // nil when nobody looks
+	tell     func(so *trace.Trace) // of each event of the trace; may be nil
+	cause    int64                 // the event that is being handled
+	deep     bool                  // run raft.Check and raft.Delta after every input
+	commands []Command             // scheduled by at
+	pending  int                   // of them, not yet carried out
+	joining  []raft.ServerID       // servers that whoever adds them looks after
+	failure  error                 // of a scheduled command
 }
 
 // actor is whatever messages travel between: a node, a client, or a resource (the last, and

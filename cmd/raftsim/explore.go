@@ -57,6 +57,9 @@ func explore(ctx context.Context, c *call) error {
 	if err := x.prepare(); err != nil {
 		return err
 	}
+	if x.shared.own.dir != "" {
+		return x.exploreOwn(ctx, c)
+	}
 	if x.guided {
 		return x.guide(ctx, c)
 	}

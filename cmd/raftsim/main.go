@@ -62,6 +62,7 @@ func commands() []command {
 		{"experiment", "NAME [flags]", "measure what a sentence about locks claims", measure},
 		{"table", "[flags]", "which combinations of defences are safe, by exhaustive search", table},
 		{"trace", "[-draw] FILE…", "print or draw what real nodes, or a run, have written", printTrace},
+		{"worker", "", "what -raft starts by itself", work},
 		{"help", "", "this", help},
 	}
 }

@@ -16,12 +16,14 @@ import (
 type searchFlags struct {
 	faults, without string
 	nodes           int
+	own             ownFlags
 }
 
 func (s *searchFlags) define(f *flag.FlagSet) {
 	f.StringVar(&s.faults, "faults", "harsh", "mild, harsh or swarm, which draws for each seed what it is like")
 	f.IntVar(&s.nodes, "nodes", 0, "the number of servers, 1 to 9; 0 lets each seed choose")
 	f.StringVar(&s.without, "without", "", "take `RULE,…` away: "+strings.Join(sim.RuleNames(), ","))
+	s.own.define(f)
 }
 
 func (s *searchFlags) search() (sim.Search, error) {
@@ -50,7 +52,7 @@ func (s *searchFlags) command(words string) string {
 	if s.without != "" {
 		words += " -without " + s.without
 	}
-	return words
+	return words + s.own.words()
 }
 
 // seedRange reads A-B, A- or N.
@@ -111,32 +113,37 @@ func (m *meter) clear() {
 }
 
 func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
-	report := map[string]any{
-		"seeds": f.Seeds, "first": f.First, "last": f.Last, "faults": shared.faults, "nodes": shared.nodes,
-		"without": shared.without, "simulated_us": int64(f.SimTime), "events": f.Steps, "counters": f.Counters(),
-		"held": f.Failed == nil && f.Seeds > 0, "complete": !f.Cut, "unseen": names(f.Unseen()),
-	}
+	report := jsonReport(shared, f)
 	if r := f.Failed; r != nil {
-		var violated []string
-		for _, v := range r.Unexpected() {
-			violated = append(violated, v.Invariant)
-		}
-		report["violated"], report["replay"] = violated, shared.replayCommand(r.Seed)
-		if len(violated) > 0 {
-			report["shrink"] = shrinkCommand(shared.replayCommand(r.Seed))
-		}
-		if r.Failure != nil {
-			report["failure"] = r.Failure.Error()
-		}
+		line := failureOf(r, shared.replayCommand(r.Seed))
+		addFailure(report, line.Violated, line.Failure, line.Replay)
 	}
 	return c.printAsJSON(report)
 }
 
+// jsonReport is what -json prints of a search.
+func jsonReport(shared *searchFlags, f *sim.Findings) map[string]any {
+	return map[string]any{
+		"seeds": f.Seeds, "first": f.First, "last": f.Last, "faults": shared.faults, "nodes": shared.nodes,
+		"without": shared.without, "simulated_us": int64(f.SimTime), "events": f.Steps, "counters": f.Counters(),
+		"held": f.Failed == nil && f.Seeds > 0, "complete": !f.Cut, "unseen": names(f.Unseen()),
+	}
+}
+
+// addFailure adds what broke.
+func addFailure(report map[string]any, violated []string, failure, replay string) {
+	report["violated"], report["replay"] = violated, replay
+	if len(violated) > 0 {
+		report["shrink"] = shrinkCommand(replay)
+	}
+	if failure != "" {
+		report["failure"] = failure
+	}
+}
+
 // printFindings says what happened, what did not, and what broke.
 func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f *sim.Findings, took time.Duration) {
-	fmt.Fprintf(c.out, "seeds %d-%d, faults %s: %d runs, %.1f cluster-hours simulated, %d events, in %s\n",
-		f.First, max(f.Last, f.First), shared.faults, f.Seeds, float64(f.SimTime)/3.6e9, f.Steps, took.Round(100*time.Millisecond))
-	c.printCounts(f)
+	c.printSearched(shared, f, took)
 	if f.Failed == nil {
 		c.printUnseen(f)
 		return
@@ -147,6 +154,13 @@ func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f 
 		r = recorded // the same run, with its trace
 	}
 	c.verdict(r, l.style(c), again)
+}
+
+// printSearched says what was searched and how often what happened.
+func (c *call) printSearched(shared *searchFlags, f *sim.Findings, took time.Duration) {
+	fmt.Fprintf(c.out, "seeds %d-%d, faults %s: %d runs, %.1f cluster-hours simulated, %d events, in %s\n",
+		f.First, max(f.Last, f.First), shared.faults, f.Seeds, float64(f.SimTime)/3.6e9, f.Steps, took.Round(100*time.Millisecond))
+	c.printCounts(f)
 }
 
 // printCounts says how often what happened.
