@@ -109,14 +109,11 @@ func Run(s *Scenario, o Options) (*Result, error) {
 // prepareRun makes the world of a scenario, up to the start of its nodes.
 func prepareRun(s *Scenario, o Options) (*World, error) {
 	config := defaultConfig()
-	seed := uint64(1)
 	manual := false
 	for _, line := range s.Lines {
 		switch c := line.Command.(type) {
 		case SetNodes:
 			config.nodes, config.learners = c.N, c.Learners
-		case SetSeed:
-			seed = c.Seed
 		case SetManual:
 			manual = true
 		case SetConfig:
@@ -126,9 +123,6 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 		}
 	}
 	config.joiners = s.joiners(&config)
-	if o.Seed != nil {
-		seed = *o.Seed
-	}
 	if config.heartbeat < 1 {
 		return nil, errors.New("config heartbeat is less than a microsecond, which is the least that clocks here measure")
 	}
@@ -136,7 +130,7 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 	if err := config.takeAway(); err != nil {
 		return nil, err
 	}
-	w := newWorld(seed, config, s.clients())
+	w := newWorld(s.SeedOr(o.Seed), config, s.clients())
 	w.manual, w.deep, w.effects, w.lenient = manual, o.Deep, o.effects, o.lenient
 	if o.Coverage {
 		w.coverage = &coverage{seen: map[uint64]struct{}{}}
@@ -152,6 +146,20 @@ func prepareRun(s *Scenario, o Options) (*World, error) {
 		w.trace, w.tell = &trace.Trace{Header: w.header(s)}, o.Tell
 	}
 	return w, nil
+}
+
+// SeedOr is the seed that a run of the scenario has, if not another.
+func (s *Scenario) SeedOr(other *uint64) uint64 {
+	seed := uint64(1)
+	for _, line := range s.Lines {
+		if c, ok := line.Command.(SetSeed); ok {
+			seed = c.Seed
+		}
+	}
+	if other != nil {
+		seed = *other
+	}
+	return seed
 }
 
 func (w *World) header(s *Scenario) trace.Header {

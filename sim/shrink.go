@@ -16,9 +16,9 @@ import (
 // It depends on nothing but the scenario and its options: the same ones shrink to the same file.
 type Shrink struct {
 	Scenario *Scenario
-	Seed     *uint64  // instead of the scenario's
-	Without  []string // rules to take away, besides the scenario's
-	Progress func(best *Shrunk)
+	Seed     *uint64            // instead of the scenario's
+	Without  []string           // rules to take away, besides the scenario's
+	Progress func(best *Shrunk) // before each run
 }
 
 // Shrunk is the shortest failing scenario so far.
@@ -181,6 +181,9 @@ func (m *shrinker) try(lines []Command) bool {
 		return false // such as a node that is named and is not there
 	}
 	m.best.Runs++
+	if m.progress != nil {
+		m.progress(m.best)
+	}
 	r, err := Run(s, Options{MaxSteps: m.maxSteps})
 	if err != nil {
 		return false
@@ -192,9 +195,6 @@ func (m *shrinker) try(lines []Command) bool {
 	delete(m.failed, text)
 	m.lines, m.at = lines, r.Violations[i].At
 	m.best.Scenario, m.best.After = s, s.Actions()
-	if m.progress != nil {
-		m.progress(m.best)
-	}
 	return true
 }
 

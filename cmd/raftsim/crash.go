@@ -162,6 +162,10 @@ func (h *head) Write(b []byte) (int, error) {
 
 func (h *head) String() string { return string(bytes.Join([][]byte{h.first, h.last}, nil)) }
 
+func tooMuch(heap uint64) string {
+	return fmt.Sprintf("more than %d MB are allocated", heap>>20)
+}
+
 func quiet(patience time.Duration) string {
 	return fmt.Sprintf("no event for %s: something does not come to its end", patience)
 }

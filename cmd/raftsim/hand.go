@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strconv"
+	"strings"
 	"time"
+
+	"ticketing/sim"
 )
 
 // This file is the parent's side of -raft: it gives jobs to a worker, watches it, and starts another
@@ -36,7 +40,7 @@ const beginning = 30 * time.Second // for a process to start on a machine that h
 // start brings a worker up.
 func (h *hand) start(ctx context.Context) (err error) {
 	h.stderr = &head{}
-	h.cmd = exec.CommandContext(ctx, h.b.path, "worker")
+	h.cmd = exec.CommandContext(ctx, h.b.path, "worker", strconv.FormatUint(h.heap, 10))
 	h.cmd.Stderr = h.stderr
 	// One processor for the code, one for who watches it.
 	h.cmd.Env = append(h.cmd.Environ(), "GOMAXPROCS=2", "GOTRACEBACK=single")
@@ -94,38 +98,47 @@ func (h *hand) end() error {
 	return err
 }
 
-// run does a job: first as fast as it goes; and if that comes to no end, once more alone and watched
-// event by event, to say where. It returns an outcome or a crash.
+// run does a job: first as fast as it goes; and if that comes to no end, once more under watch. It
+// returns an outcome or a crash.
 func (h *hand) run(ctx context.Context, j job) (*outcome, *crash, error) {
-	o, first, err := h.ask(ctx, j)
-	if first == nil {
+	o, c, err := h.ask(ctx, j)
+	if c == nil {
 		return o, nil, err
 	}
+	return h.watch(ctx, j, c)
+}
+
+// watch does a job again that came to no end, alone and event by event, to say where that was. It
+// may come to its end after all: what is slow looks like a loop.
+func (h *hand) watch(ctx context.Context, j job, first *crash) (*outcome, *crash, error) {
 	j.Tell = true
 	o, c, err := h.ask(ctx, j)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case c != nil:
-		c.again = j.Again
 		return nil, c, nil
 	case first.kind == crashLoop:
-		return o, nil, nil // it was slow, no more
+		return o, nil, nil
 	}
-	first.once, first.again = true, j.Again
+	first.once = true
 	return nil, first, nil
 }
 
 // ask does a job once. After a crash the worker is gone, and the next call starts another.
 func (h *hand) ask(ctx context.Context, j job) (*outcome, *crash, error) {
+	return h.askWatched(ctx, j, &watched{})
+}
+
+// askWatched is ask, and w hears what is told of the run.
+func (h *hand) askWatched(ctx context.Context, j job, w *watched) (*outcome, *crash, error) {
 	if h.cmd == nil {
 		if err := h.start(ctx); err != nil {
 			return nil, nil, errors.Join(ctx.Err(), err)
 		}
 	}
-	var w watched
 	if json.NewEncoder(h.jobs).Encode(j) != nil {
-		return h.died(ctx, &w) // between two jobs
+		return h.died(ctx, j, w) // between two jobs
 	}
 	loops := time.NewTimer(h.patience)
 	defer loops.Stop()
@@ -135,30 +148,40 @@ func (h *hand) ask(ctx context.Context, j job) (*outcome, *crash, error) {
 			w.hear(&s)
 			switch {
 			case !ok:
-				return h.died(ctx, &w)
+				return h.died(ctx, j, w)
 			case s.Done != nil:
 				return s.Done, nil, nil
 			case s.Error != "":
-				return nil, nil, errors.New(s.Error)
-			case s.Event != nil:
+				return nil, nil, s.err()
+			case s.Event != nil || s.Tried:
 				loops.Reset(h.patience)
-			case s.Heap > h.heap:
-				says := fmt.Sprintf("%d MB are allocated, of %d that a run may have", s.Heap>>20, h.heap>>20)
-				return h.stop(ctx, &w, &crash{kind: crashMemory, says: says})
+			case s.Full:
+				h.end()
+				c := &crash{kind: crashMemory, says: tooMuch(h.heap), again: j.Again, frames: framesIn(s.Stacks, h.b.places)}
+				w.addTo(c)
+				return nil, c, ctx.Err()
 			}
 		case <-loops.C:
-			return h.stop(ctx, &w, &crash{kind: crashLoop, says: quiet(h.patience)})
+			return h.stop(ctx, w, &crash{kind: crashLoop, says: quiet(h.patience), again: j.Again})
 		}
 	}
 }
 
+// err is why there was nothing to run.
+func (s *said) err() error {
+	if s.Held {
+		return fmt.Errorf("%w%s", sim.ErrHeld, strings.TrimPrefix(s.Error, sim.ErrHeld.Error()))
+	}
+	return errors.New(s.Error)
+}
+
 // died says why a worker is gone.
-func (h *hand) died(ctx context.Context, w *watched) (*outcome, *crash, error) {
+func (h *hand) died(ctx context.Context, j job, w *watched) (*outcome, *crash, error) {
 	status := h.end()
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	c := &crash{}
+	c := &crash{again: j.Again}
 	how := "exit status 0"
 	if status != nil {
 		how = status.Error()
@@ -180,10 +203,9 @@ func (h *hand) stop(ctx context.Context, w *watched, c *crash) (*outcome, *crash
 	return nil, c, ctx.Err()
 }
 
-// stacks waits a moment for a worker to say where it is. One that fills the memory has no more time
-// than that.
+// stacks waits a moment for a worker to say where it is.
 func (h *hand) stacks(w *watched) string {
-	late := time.After(time.Second)
+	late := time.After(2 * time.Second)
 	for {
 		select {
 		case s, ok := <-h.said:

@@ -33,14 +33,24 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	// Only what runs many seeds has something to say when it is interrupted. A second Ctrl-C ends
-	// anything.
-	context.AfterFunc(ctx, stop)
-	if len(os.Args) < 2 || !slices.Contains([]string{"explore", "experiment", "shrink", "when"}, os.Args[1]) {
-		stop()
+	ctx := context.Background()
+	if hearsInterrupt(os.Args[1:]) {
+		heard, stop := signal.NotifyContext(ctx, os.Interrupt)
+		context.AfterFunc(heard, stop) // a second Ctrl-C ends anything
+		ctx = heard
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// hearsInterrupt reports whether a command does something about Ctrl-C: what runs many seeds says
+// what it has found, and what has built a program deletes it.
+func hearsInterrupt(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	own := func(arg string) bool { return strings.HasPrefix(strings.TrimLeft(arg, "-"), "raft") }
+	return slices.Contains([]string{"explore", "experiment", "shrink", "when", "grade"}, args[0]) ||
+		slices.ContainsFunc(args[1:], own)
 }
 
 // command is one of raftsim's subcommands.
@@ -99,11 +109,11 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	case errors.As(err, &syntax):
 		fmt.Fprintln(errs, err)
 		return exitUsage
+	case c.cut || errors.Is(err, context.Canceled):
+		return exitCut
 	case err != nil:
 		fmt.Fprintln(errs, "raftsim:", err)
 		return exitUsage
-	case c.cut:
-		return exitCut
 	case c.broken:
 		return exitBroken
 	}

@@ -95,6 +95,7 @@ func (b *built) overlay(root string, r *replacement) (string, error) {
 		}
 		places = append(places, absolute+":", path+":")
 	}
+	places = append(places, root+string(filepath.Separator), "")
 	b.places = strings.NewReplacer(places...)
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

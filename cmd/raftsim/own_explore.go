@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +34,7 @@ type ownFindings struct {
 	sim.Findings
 	failed  *outcome // of seed Last, which broke something
 	crashes []seedCrash
+	places  map[string]uint64 // where there was one, and its seed
 }
 
 type seedCrash struct {
@@ -69,7 +73,7 @@ func (s *ownSearch) explore(ctx context.Context) (*ownFindings, error) {
 		failed <- crew.Wait()
 		close(results)
 	}()
-	f, err := s.collect(results, stop)
+	f, err := s.collect(ctx, results, stop)
 	if failed := <-failed; err == nil && ctx.Err() == nil {
 		err = failed
 	}
@@ -85,7 +89,7 @@ func (s *ownSearch) work(ctx context.Context, next *atomic.Uint64, results chan<
 		if s.To != 0 && seed > s.To || seed == math.MaxUint64 {
 			return nil
 		}
-		o, c, err := h.run(ctx, s.shared.job(seed, s.Without))
+		o, c, err := h.ask(ctx, s.shared.job(seed, s.Without))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -104,9 +108,11 @@ func (s *searchFlags) job(seed uint64, without []string) job {
 	}
 }
 
-// collect counts results in the order of their seeds.
-func (s *ownSearch) collect(results <-chan ownResult, stop func()) (*ownFindings, error) {
-	f := &ownFindings{Findings: sim.Findings{First: s.From}}
+// collect counts results in the order of their seeds. The first crash at each place it has watched.
+func (s *ownSearch) collect(ctx context.Context, results <-chan ownResult, stop func()) (*ownFindings, error) {
+	f := &ownFindings{Findings: sim.Findings{First: s.From}, places: map[string]uint64{}}
+	h := &hand{b: s.b, bounds: s.bounds}
+	defer h.end()
 	early := map[uint64]ownResult{}
 	next := s.From
 	var failure error
@@ -118,7 +124,9 @@ func (s *ownSearch) collect(results <-chan ownResult, stop func()) (*ownFindings
 				break
 			}
 			delete(early, next)
-			failure = f.add(r)
+			if failure = s.watch(ctx, h, f, &r); failure == nil {
+				failure = f.add(r)
+			}
 			if s.Progress != nil {
 				s.Progress(&f.Findings)
 			}
@@ -127,11 +135,30 @@ func (s *ownSearch) collect(results <-chan ownResult, stop func()) (*ownFindings
 			stop()
 		}
 	}
+	if ctx.Err() != nil && !f.over() {
+		return f, nil // time is up, or somebody has interrupted it
+	}
 	return f, failure
+}
+
+// watch finds out more about a crash, unless an earlier one says it.
+func (s *ownSearch) watch(ctx context.Context, h *hand, f *ownFindings, r *ownResult) (err error) {
+	if r.crash == nil {
+		return nil
+	}
+	if _, seen := f.places[r.crash.place()]; seen && r.crash.kind != crashLoop {
+		return nil
+	}
+	r.outcome, r.crash, err = h.watch(ctx, s.shared.job(r.seed, s.Without), r.crash)
+	return err
 }
 
 func (f *ownFindings) add(r ownResult) error {
 	if r.crash != nil {
+		place := r.crash.place()
+		if _, seen := f.places[place]; !seen {
+			f.places[place] = r.seed
+		}
 		f.crashes = append(f.crashes, seedCrash{r.seed, r.crash})
 		return f.Include(sim.Findings{Seeds: 1, Last: r.seed}, nil)
 	}
@@ -176,22 +203,23 @@ func (x *exploring) exploreOwn(ctx context.Context, c *call) error {
 
 // print says what broke, and what came to no end: of those that ended at the same place the first.
 func (f *ownFindings) print(c *call, x *exploring) {
-	if f.failed == nil {
+	if f.failed == nil && len(f.crashes) == 0 {
 		c.printUnseen(&f.Findings)
 	}
-	first := map[string]uint64{}
+	style := x.look.style(c)
+	var text strings.Builder
 	for _, s := range f.crashes {
-		place := s.place()
-		if seed, seen := first[place]; seen && !s.once {
-			fmt.Fprintf(c.out, "%-7s seed %d: as seed %d; again: %s\n", s.kind, s.seed, seed, s.again)
-			continue
+		if f.places[s.place()] == s.seed {
+			s.write(&text, fmt.Sprintf("seed %d", s.seed))
+			f.printLike(&text, s)
 		}
-		first[place] = s.seed
-		s.write(c.out, fmt.Sprintf("seed %d", s.seed))
 	}
+	if f.failed != nil {
+		text.WriteString(f.failed.Verdict)
+	}
+	c.printClean(text.String(), style)
 	switch {
 	case f.failed != nil:
-		fmt.Fprint(c.out, x.look.style(c).Clean(f.failed.Verdict))
 	case f.over():
 		fmt.Fprintf(c.out, "given up after %d seeds that came to no end\n", mostCrashes)
 	case f.Cut:
@@ -204,13 +232,26 @@ func (f *ownFindings) print(c *call, x *exploring) {
 	}
 }
 
+// printLike names the other seeds that ended as one did.
+func (f *ownFindings) printLike(out io.Writer, first seedCrash) {
+	var seeds []string
+	for _, s := range f.crashes {
+		if s.seed != first.seed && s.place() == first.place() {
+			seeds = append(seeds, strconv.FormatUint(s.seed, 10))
+		}
+	}
+	if len(seeds) > 0 {
+		fmt.Fprintf(out, "        at the same place: seeds %s\n", strings.Join(seeds, ", "))
+	}
+}
+
 // report is what -json prints.
 func (f *ownFindings) report(shared *searchFlags) map[string]any {
 	crashed := []map[string]any{}
 	for _, s := range f.crashes {
 		crashed = append(crashed, map[string]any{
 			"seed": s.seed, "kind": s.kind, "says": s.says, "event": s.last, "stack": s.frames,
-			"repeats": !s.once, "replay": s.again,
+			"once": s.once, "replay": s.again,
 		})
 	}
 	report := jsonReport(shared, &f.Findings)

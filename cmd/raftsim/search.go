@@ -196,17 +196,16 @@ func (c *call) printCounts(f *sim.Findings) {
 }
 
 // replay runs one seed of the search again.
-func replay(_ context.Context, c *call) error {
+func replay(ctx context.Context, c *call) error {
 	var l look
 	var shared searchFlags
-	var seed, file string
-	var trace bool
+	var to output
+	var seed string
 	err := c.parse("replay", "-seed N [flags]", func(f *flag.FlagSet) {
 		l.define(f)
 		shared.define(f)
 		f.StringVar(&seed, "seed", "", "the seed `N`")
-		f.StringVar(&file, "json", "", "write the trace as JSON lines to `FILE`, - for standard output")
-		f.BoolVar(&trace, "trace", false, "print every event, a line each, instead of the picture")
+		to.define(f)
 	})
 	if err != nil {
 		return err
@@ -222,12 +221,15 @@ func replay(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	if shared.own.dir != "" {
+		return c.showOwn(ctx, &shared.own, shared.job(n, search.Without), l.style(c), &to)
+	}
 	r, err := search.Run(n, sim.Options{Record: true})
 	if err != nil {
 		return err
 	}
-	if first := r.Scenario.Lines[0]; first.Prose != "" && !trace && file != "-" {
+	if first := r.Scenario.Lines[0]; first.Prose != "" && !to.trace && to.json != "-" {
 		fmt.Fprintln(c.out, first.Prose) // what the seed drew; the picture has no prose
 	}
-	return c.report(r, l.style(c), file, trace, shared.replayCommand(n))
+	return c.report(r, l.style(c), &to, shared.replayCommand(n))
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ticketing/fsm/trace"
 	"ticketing/sim"
 )
 
@@ -51,16 +52,17 @@ func list(_ context.Context, c *call) error {
 }
 
 // runScenario is raftsim run.
-func runScenario(_ context.Context, c *call) error {
+func runScenario(ctx context.Context, c *call) error {
 	var l look
-	var seed, without, json string
-	var trace bool
+	var to output
+	var own ownFlags
+	var seed, without string
 	err := c.parse("run", "[flags] NAME|FILE", func(f *flag.FlagSet) {
 		l.define(f)
 		f.StringVar(&seed, "seed", "", "run with seed `N` instead of the scenario's")
 		f.StringVar(&without, "without", "", "take `RULE,…` away: "+strings.Join(sim.RuleNames(), ","))
-		f.StringVar(&json, "json", "", "write the trace as JSON lines to `FILE`, - for standard output")
-		f.BoolVar(&trace, "trace", false, "print every event, a line each, instead of the picture")
+		to.define(f)
+		own.define(f)
 	})
 	if err != nil {
 		return err
@@ -76,47 +78,87 @@ func runScenario(_ context.Context, c *call) error {
 	if o.Without, err = rules(without); err != nil {
 		return err
 	}
-	if seed != "" {
-		n, err := strconv.ParseUint(seed, 10, 64)
-		if err != nil {
-			return misuse("-seed %q: expected a number from 0 up", seed)
+	if o.Seed, err = optionalSeed(seed); err != nil {
+		return err
+	}
+	again := func(seed uint64) string {
+		words := "raftsim run -seed " + strconv.FormatUint(seed, 10)
+		if without != "" {
+			words += " -without " + without
 		}
-		o.Seed = &n
+		return words + own.words() + " " + c.flags.Arg(0)
+	}
+	if own.dir != "" {
+		j := job{Scenario: c.flags.Arg(0), Seed: o.Seed, Without: o.Without, Again: again(scenario.SeedOr(o.Seed))}
+		return c.showOwn(ctx, &own, j, l.style(c), &to)
 	}
 	r, err := sim.Run(scenario, o)
 	if err != nil {
 		return err
 	}
-	again := "raftsim run -seed " + strconv.FormatUint(r.Seed, 10)
-	if without != "" {
-		again += " -without " + without
-	}
-	return c.report(r, l.style(c), json, trace, again+" "+c.flags.Arg(0))
+	return c.report(r, l.style(c), &to, again(r.Seed))
 }
 
-// report prints a run: the trace where it is wanted, the picture or the transcript, and the
-// verdict.
-func (c *call) report(r *sim.Result, style sim.Style, json string, trace bool, again string) error {
-	c.broken = !r.Held()
-	if json == "-" {
-		_, err := r.Trace.WriteTo(c.out)
+// optionalSeed reads a scenario's other seed, if there is one.
+func optionalSeed(text string) (*uint64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, misuse("-seed %q: expected a number from 0 up", text)
+	}
+	return &n, nil
+}
+
+// output says in which form a run is shown, and where.
+type output struct {
+	json  string
+	trace bool
+}
+
+func (o *output) define(f *flag.FlagSet) {
+	f.StringVar(&o.json, "json", "", "write the trace as JSON lines to `FILE`, - for standard output")
+	f.BoolVar(&o.trace, "trace", false, "print every event, a line each, instead of the picture")
+}
+
+// report shows a run of this program's own.
+func (c *call) report(r *sim.Result, style sim.Style, to *output, again string) error {
+	var verdict strings.Builder
+	writeVerdict(&verdict, r, again)
+	return c.show(&shown{r.Scenario.Title, r.Trace, verdict.String(), r.Held()}, style, to)
+}
+
+// shown is a run that is shown.
+type shown struct {
+	title   string
+	trace   *trace.Trace
+	verdict string
+	held    bool
+}
+
+// show prints a run: the trace where it is wanted, the picture or the transcript, and the verdict.
+func (c *call) show(s *shown, style sim.Style, to *output) error {
+	c.broken = !s.held
+	if to.json == "-" {
+		_, err := s.trace.WriteTo(c.out)
 		return err
 	}
-	if json != "" {
-		if err := writeFile(json, r.Trace); err != nil {
+	if to.json != "" {
+		if err := writeFile(to.json, s.trace); err != nil {
 			return err
 		}
 	}
-	if trace {
-		fmt.Fprint(c.out, sim.Transcript(r.Trace, style))
+	if to.trace {
+		fmt.Fprint(c.out, sim.Transcript(s.trace, style))
 	} else {
-		fmt.Fprintln(c.out, style.Clean(r.Scenario.Title))
-		for _, line := range sim.Diagram(r.Trace, style) {
+		fmt.Fprintln(c.out, style.Clean(s.title))
+		for _, line := range sim.Diagram(s.trace, style) {
 			fmt.Fprintln(c.out, line)
 		}
 	}
 	fmt.Fprintln(c.out)
-	c.verdict(r, style, again)
+	c.printClean(s.verdict, style)
 	return nil
 }
 
@@ -139,7 +181,12 @@ func writeFile(name string, t io.WriterTo) error {
 func (c *call) verdict(r *sim.Result, style sim.Style, again string) {
 	var text strings.Builder
 	writeVerdict(&text, r, again)
-	for line := range strings.Lines(text.String()) {
+	c.printClean(text.String(), style)
+}
+
+// printClean prints lines as the style can show them.
+func (c *call) printClean(text string, style sim.Style) {
+	for line := range strings.Lines(text) {
 		fmt.Fprintln(c.out, style.Clean(strings.TrimSuffix(line, "\n")))
 	}
 }

@@ -32,12 +32,19 @@ func shrink(ctx context.Context, c *call) error {
 	meter := shrinkMeter{c: c}
 	s.Progress = meter.tick
 	begun := time.Now()
-	best, err := s.Run(ctx)
+	var best *sim.Shrunk
+	if shared.own.dir == "" {
+		best, err = s.Run(ctx)
+	} else {
+		j := job{Scenario: c.flags.Arg(0), Seed: s.Seed, Faults: shared.faults, Nodes: shared.nodes, Without: s.Without}
+		j.Again = "raftsim shrink " + strings.Join(c.args, " ")
+		best, err = c.shrinkOwn(ctx, &shared.own, j)
+	}
 	meter.clear()
 	switch {
 	case errors.Is(err, sim.ErrHeld):
 		return fmt.Errorf("%s does not fail, so there is nothing to shrink: %w", what, err)
-	case err != nil:
+	case err != nil || best == nil:
 		return err
 	}
 	c.cut = best.Cut
@@ -46,7 +53,10 @@ func shrink(ctx context.Context, c *call) error {
 	} else if err := os.WriteFile(file, []byte(best.Scenario.Text), 0o644); err != nil {
 		return fmt.Errorf("writing the scenario: %w; give -o a file in a directory that is there", err)
 	}
-	c.sayShrunk(best, file, time.Since(begun))
+	c.sayShrunk(best, time.Since(begun))
+	if file != "" {
+		fmt.Fprintf(c.err, "again: raftsim run%s %s\n", shared.own.words(), file)
+	}
 	return nil
 }
 
@@ -93,14 +103,11 @@ func noSearchFlags(flags *flag.FlagSet) (err error) {
 }
 
 // sayShrunk says what came of it, beside the scenario and not in it.
-func (c *call) sayShrunk(best *sim.Shrunk, file string, took time.Duration) {
+func (c *call) sayShrunk(best *sim.Shrunk, took time.Duration) {
 	fmt.Fprintf(c.err, "%s: %d actions became %d, in %d runs and %s\n",
 		best.Invariant, best.Before, best.After, best.Runs, took.Round(time.Millisecond))
 	if best.Cut {
 		fmt.Fprintln(c.err, "INTERRUPTED: this is the shortest so far")
-	}
-	if file != "" {
-		fmt.Fprintf(c.err, "again: raftsim run %s\n", file)
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,34 +30,39 @@ type job struct {
 	Without  []string `json:"without,omitempty"`
 	Again    string   `json:"again,omitempty"`  // the command that runs it again
 	Tell     bool     `json:"tell,omitempty"`   // every event when it happens
+	Shrink   bool     `json:"shrink,omitempty"` // look for the shortest that breaks the same
 	Stacks   bool     `json:"stacks,omitempty"` // no job: say where the present one is
 }
 
 // said is what a worker says: one of the fields is there.
 type said struct {
 	Ready  bool          `json:"ready,omitempty"` // it waits for its first job
-	Heap   uint64        `json:"heap,omitempty"`  // now and then: how many bytes are allocated
 	Header *trace.Header `json:"header,omitempty"`
 	Event  *trace.Event  `json:"event,omitempty"`
-	Stacks string        `json:"stacks,omitempty"`
+	Tried  bool          `json:"tried,omitempty"`  // a candidate that may be shorter
+	Full   bool          `json:"full,omitempty"`   // too much is allocated, and it is about to end
+	Stacks string        `json:"stacks,omitempty"` // with Full, too
 	Done   *outcome      `json:"done,omitempty"`
 	Error  string        `json:"error,omitempty"` // there was nothing to run
+	Held   bool          `json:"held,omitempty"`  // with Error: since nothing breaks
 }
 
 // outcome is what came of a job.
 type outcome struct {
+	Title    string           `json:"title"`
 	EndUS    int64            `json:"end_us"`
 	Steps    int64            `json:"steps"`
 	Counters map[string]int64 `json:"counters"`
 	Violated []string         `json:"violated,omitempty"`
 	Failure  string           `json:"failure,omitempty"`
-	Verdict  string           `json:"verdict,omitempty"` // of one that did not hold
+	Verdict  string           `json:"verdict,omitempty"` // of one that did not hold, or was watched
+	Shrunk   *sim.Shrunk      `json:"shrunk,omitempty"`  // Scenario has its Text alone
 }
 
 func (o *outcome) held() bool { return o.Failure == "" && len(o.Violated) == 0 }
 
 const (
-	heapEvery = 20 * time.Millisecond // how often a worker says how much is allocated
+	heapEvery = 10 * time.Millisecond // how often a worker looks how much is allocated
 	mostStack = 64 << 20              // bytes: a recursion that is deeper has no end
 )
 
@@ -75,10 +80,15 @@ func (w *worker) say(s said) {
 	}
 }
 
-// work is the command of a worker: it carries out jobs until its input ends.
+// work is the command of a worker: it carries out jobs until its parent is gone.
 func work(_ context.Context, c *call) error {
-	if c.screen == nil || len(c.args) > 0 {
-		return misuse("worker is what raftsim starts by itself for -raft; it takes no arguments")
+	const usage = "worker is what raftsim starts by itself for -raft"
+	if c.screen == nil || len(c.args) != 1 {
+		return misuse(usage)
+	}
+	heap, err := strconv.ParseUint(c.args[0], 10, 64)
+	if err != nil {
+		return misuse(usage)
 	}
 	signal.Ignore(os.Interrupt) // Ctrl-C is for the parent, which ends its workers
 	w := &worker{out: json.NewEncoder(c.screen)}
@@ -86,44 +96,53 @@ func work(_ context.Context, c *call) error {
 	debug.SetMaxStack(mostStack)
 	jobs := make(chan job)
 	go w.listen(jobs)
-	go w.sayHeap()
+	go w.guard(heap)
 	w.say(said{Ready: true})
-	for j := range jobs {
+	for {
+		j := <-jobs
 		w.say(w.do(&j))
 	}
-	return nil
 }
 
-// listen reads jobs, and answers where the present one is even if that never ends.
+// listen reads jobs, and answers where the present one is even if that never ends. When the parent is
+// gone, so is the process, whatever it does.
 func (w *worker) listen(jobs chan<- job) {
-	defer close(jobs)
 	in := json.NewDecoder(os.Stdin)
 	for {
 		var j job
-		if err := in.Decode(&j); err != nil {
-			if !errors.Is(err, io.EOF) {
-				w.say(said{Error: "a job cannot be read: " + err.Error()})
-			}
-			return
+		if in.Decode(&j) != nil {
+			os.Exit(exitUsage)
 		}
 		if j.Stacks {
-			text := make([]byte, 1<<16)
-			w.say(said{Stacks: string(text[:runtime.Stack(text, true)])})
+			w.say(said{Stacks: stacks()})
 			continue
 		}
 		jobs <- j
 	}
 }
 
-func (w *worker) sayHeap() {
+// stacks says where all is.
+func stacks() string {
+	text := make([]byte, 1<<16)
+	return string(text[:runtime.Stack(text, true)])
+}
+
+// guard ends the process when it has allocated more than it may. It does so itself, since what fills
+// the memory does not wait.
+func (w *worker) guard(most uint64) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	for range time.Tick(heapEvery) {
-		metrics.Read(sample)
-		w.say(said{Heap: sample[0].Value.Uint64()})
+		if metrics.Read(sample); sample[0].Value.Uint64() > most {
+			w.say(said{Full: true, Stacks: stacks()})
+			os.Exit(exitBroken)
+		}
 	}
 }
 
 func (w *worker) do(j *job) said {
+	if j.Shrink {
+		return w.shrink(j)
+	}
 	o := sim.Options{Seed: j.Seed, Without: j.Without}
 	if j.Tell {
 		o.Record, o.Tell = true, w.tell
@@ -141,14 +160,34 @@ func (w *worker) do(j *job) said {
 
 // run carries a job out.
 func (j *job) run(o sim.Options) (*sim.Result, error) {
-	if j.Scenario == "" {
-		return sim.Search{Faults: j.Faults, Nodes: j.Nodes, Without: j.Without}.Run(*j.Seed, o)
-	}
-	s, err := sim.Load(j.Scenario)
+	s, err := j.scenario()
 	if err != nil {
 		return nil, err
 	}
 	return sim.Run(s, o)
+}
+
+func (j *job) scenario() (*sim.Scenario, error) {
+	if j.Scenario == "" {
+		return sim.Plan(*j.Seed, j.Faults, j.Nodes)
+	}
+	return sim.Load(j.Scenario)
+}
+
+// shrink looks for the shortest scenario. Ctrl-C ends it with all else: what it has until then is in
+// this process.
+func (w *worker) shrink(j *job) said {
+	s, err := j.scenario()
+	if err != nil {
+		return said{Error: err.Error()}
+	}
+	shrinking := sim.Shrink{Scenario: s, Seed: j.Seed, Without: j.Without, Progress: func(*sim.Shrunk) { w.say(said{Tried: true}) }}
+	best, err := shrinking.Run(context.Background())
+	if err != nil {
+		return said{Error: err.Error(), Held: errors.Is(err, sim.ErrHeld)}
+	}
+	best.Scenario = &sim.Scenario{Text: best.Scenario.Text}
+	return said{Done: &outcome{Shrunk: best}}
 }
 
 // tell passes an event on before anything comes of it.
@@ -160,13 +199,13 @@ func (w *worker) tell(so *trace.Trace) {
 }
 
 func outcomeOf(r *sim.Result, again string) *outcome {
-	o := &outcome{EndUS: int64(r.End), Steps: r.Steps, Counters: map[string]int64{}}
+	o := &outcome{Title: r.Scenario.Title, EndUS: int64(r.End), Steps: r.Steps, Counters: map[string]int64{}}
 	for _, name := range sim.CounterNames() {
 		if n := r.Count(name); n != 0 {
 			o.Counters[name] = n
 		}
 	}
-	if r.Held() {
+	if r.Held() && r.Trace == nil {
 		return o
 	}
 	line := failureOf(r, again)

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"ticketing/sim"
+)
+
+// showOwn shows a run with the reader's package raft, or how it came to no end.
+func (c *call) showOwn(ctx context.Context, own *ownFlags, j job, style sim.Style, to *output) error {
+	b, err := own.build(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.remove()
+	fmt.Fprintf(c.err, "package raft: %s\n", b.parts)
+	h := &hand{b: b, bounds: usualBounds()}
+	defer h.end()
+	j.Tell = true
+	var w watched
+	o, crashed, err := h.askWatched(ctx, j, &w)
+	if err != nil {
+		return err
+	}
+	if crashed != nil {
+		c.printCrash(crashed, "the run", style)
+		return nil
+	}
+	return c.show(&shown{o.Title, &w.run, o.Verdict, o.held()}, style, to)
+}
+
+func (c *call) printCrash(crashed *crash, what string, style sim.Style) {
+	c.broken = true
+	var text strings.Builder
+	crashed.write(&text, what)
+	c.printClean(text.String(), style)
+}
+
+// shrinkOwn shrinks with the reader's package raft. It returns nothing if a run came to no end.
+func (c *call) shrinkOwn(ctx context.Context, own *ownFlags, j job) (*sim.Shrunk, error) {
+	b, err := own.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer b.remove()
+	h := &hand{b: b, bounds: usualBounds()}
+	defer h.end()
+	j.Shrink = true
+	o, crashed, err := h.ask(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	if crashed != nil {
+		c.printCrash(crashed, "one of the runs that were tried", sim.Style{ASCII: true, Width: width})
+		return nil, nil
+	}
+	return o.Shrunk, nil
+}
