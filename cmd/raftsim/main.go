@@ -69,6 +69,7 @@ func commands() []command {
 		{"diff", diffArgs, "where two runs part, and what follows from that", diff},
 		{"when", whenArgs, "from which moment on a failing run could not be saved", when},
 		{"merge", "[flags] FILE…", "add up the results of a search on several machines", mergeResults},
+		{"grade", "-raft DIR [flags]", "judge a package raft of your own", grade},
 		{"experiment", "NAME [flags]", "measure what a sentence about locks claims", measure},
 		{"table", "[flags]", "which combinations of defences are safe, by exhaustive search", table},
 		{"trace", "[-draw] FILE…", "print or draw what real nodes, or a run, have written", printTrace},
@@ -159,6 +160,8 @@ Search
   raftsim shrink -seed N           the shortest scenario that breaks the same; NAME|FILE: of a scenario
   raftsim diff A B                 where two runs part, and what follows from that; -seed N -without RULE
   raftsim when SEED                from which moment on it could not be saved: other futures of a failing run
+Learn
+  raftsim grade -raft DIR          your own package raft in place of ours: what holds, and what comes next
 Check
   raftsim table                    every combination of defences: safe, or the shortest way to what breaks
 Measure
