@@ -207,6 +207,9 @@ func replay(ctx context.Context, c *call) error {
 		f.StringVar(&seed, "seed", "", "the seed `N`")
 		to.define(f)
 	})
+	if err == nil {
+		err = to.check()
+	}
 	if err != nil {
 		return err
 	}

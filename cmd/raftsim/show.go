@@ -64,6 +64,9 @@ func runScenario(ctx context.Context, c *call) error {
 		to.define(f)
 		own.define(f)
 	})
+	if err == nil {
+		err = to.check()
+	}
 	if err != nil {
 		return err
 	}
@@ -115,11 +118,13 @@ func optionalSeed(text string) (*uint64, error) {
 type output struct {
 	json  string
 	trace bool
+	exporting
 }
 
 func (o *output) define(f *flag.FlagSet) {
 	f.StringVar(&o.json, "json", "", "write the trace as JSON lines to `FILE`, - for standard output")
 	f.BoolVar(&o.trace, "trace", false, "print every event, a line each, instead of the picture")
+	o.exporting.define(f)
 }
 
 // report shows a run of this program's own.
@@ -146,6 +151,11 @@ func (c *call) show(s *shown, style sim.Style, to *output) error {
 	}
 	if to.json != "" {
 		if err := writeFile(to.json, s.trace); err != nil {
+			return err
+		}
+	}
+	if to.format != "" {
+		if err := to.write(c, s.trace); err != nil || to.file == "" {
 			return err
 		}
 	}

@@ -15,10 +15,15 @@ import (
 func printTrace(_ context.Context, c *call) error {
 	var l look
 	var draw bool
-	err := c.parse("trace", "[-draw] FILE…", func(f *flag.FlagSet) {
+	var export exporting
+	err := c.parse("trace", "[flags] FILE…", func(f *flag.FlagSet) {
 		l.define(f)
 		f.BoolVar(&draw, "draw", false, "draw the picture instead of printing every event")
+		export.define(f)
 	})
+	if err == nil {
+		err = export.check()
+	}
 	if err != nil {
 		return err
 	}
@@ -29,6 +34,9 @@ func printTrace(_ context.Context, c *call) error {
 	run, skews, err := c.readTraces(c.flags.Args())
 	if err != nil {
 		return err
+	}
+	if export.format != "" {
+		return export.write(c, run)
 	}
 	style := l.style(c)
 	if draw {
