@@ -102,7 +102,8 @@ func (c *chrome) pid(host string) int {
 
 func (c *chrome) add(e chromeEvent) { c.events = append(c.events, e) }
 
-// step is a slice, and a flow from the one in which what arrives was sent.
+// step is a slice, and a flow from the one in which what arrives was sent. A flow has the category of
+// its slices: Chrome finds them by that.
 func (c *chrome) step(steps []step, i int) {
 	s := &steps[i]
 	e := s.first()
@@ -111,7 +112,7 @@ func (c *chrome) step(steps []step, i int) {
 		Args: map[string]any{"id": e.ID, "what": s.words(), "clock": int64(e.Local)}})
 	if s.from >= 0 && s.host != worldHost {
 		from := &steps[s.from]
-		flow := chromeEvent{Name: arrowName(e), Cat: "message", Phase: "s", TS: from.first().At, PID: c.pid(from.host), TID: trackSteps, ID: e.ID}
+		flow := chromeEvent{Name: arrowName(e), Cat: "step", Phase: "s", TS: from.first().At, PID: c.pid(from.host), TID: trackSteps, ID: e.ID}
 		c.add(flow)
 		flow.Phase, flow.Bind, flow.TS, flow.PID = "f", "e", e.At, pid
 		c.add(flow)

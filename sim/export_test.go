@@ -264,9 +264,13 @@ func perfettoTrace(text []byte) (events []perfettoEvent, err error) {
 }
 
 func perfettoTracks(events []perfettoEvent, on map[track][]perfettoEvent, named map[track]bool) error {
-	inside := map[track]map[int64]bool{}
+	type place struct {
+		track
+		ts  int64
+		cat string
+	}
+	begins := map[place]bool{}
 	for at, all := range on {
-		inside[at] = map[int64]bool{}
 		if !named[at] {
 			return fmt.Errorf("the track %v has no name", at)
 		}
@@ -279,11 +283,11 @@ func perfettoTracks(events []perfettoEvent, on map[track][]perfettoEvent, named 
 				return fmt.Errorf("on %v two slices overlap at %d: %+v", at, *e.Ts, e)
 			}
 			open = append(open, *e.Ts+*e.Dur)
-			inside[at][*e.Ts] = true
+			begins[place{at, *e.Ts, e.Cat}] = true
 		}
 	}
 	for _, e := range events {
-		if (e.Ph == "s" || e.Ph == "f") && !inside[e.track()][*e.Ts] {
+		if (e.Ph == "s" || e.Ph == "f") && !begins[place{e.track(), *e.Ts, e.Cat}] {
 			return fmt.Errorf("a flow touches no slice: %+v", e)
 		}
 	}
@@ -410,7 +414,7 @@ func checkLocks(t *testing.T, run *trace.Trace, events []perfettoEvent) {
 func TestATraceThatBreaksTheFormatIsNoticed(t *testing.T) {
 	const head, name = `{"displayTimeUnit":"ms","traceEvents":[`, `{"name":"thread_name","ph":"M","ts":0,"pid":1,"tid":1,"args":{"name":"x"}},`
 	slice := func(ts, dur int) string {
-		return fmt.Sprintf(`{"name":"a","ph":"X","ts":%d,"dur":%d,"pid":1,"tid":1}`, ts, dur)
+		return fmt.Sprintf(`{"name":"a","cat":"c","ph":"X","ts":%d,"dur":%d,"pid":1,"tid":1}`, ts, dur)
 	}
 	flow := func(ph string, ts int) string {
 		return fmt.Sprintf(`{"name":"m","cat":"c","ph":%q,"ts":%d,"pid":1,"tid":1,"id":4,"bp":"e"}`, ph, ts)
