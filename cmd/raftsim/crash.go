@@ -37,6 +37,9 @@ type crash struct {
 // frame is two lines of a stack: a function, and where it is.
 var frame = regexp.MustCompile(`(?m)^(` + modulePath + `/[^\s]+)\(.*\)$\n\t(.+:\d+)`)
 
+// ending is the first line of what Go writes when a process ends badly.
+var ending = regexp.MustCompile(`^(panic: |fatal error: |runtime: )`)
+
 const mostFrames = 6
 
 // framesIn finds the reader's functions in a stack, or if there are none those around.

@@ -16,9 +16,13 @@ import (
 	"ticketing/sim"
 )
 
-// mostCrashes is after how many seeds that came to no end a search gives up: one that loops costs
-// seconds.
-const mostCrashes = 10
+// After so many seeds that came to no end a search gives up: one that loops costs seconds, one that
+// panics costs a process.
+const (
+	mostCrashes   = 100
+	mostLoopSeeds = 10
+	mostSeeds     = 12 // that are named of those that ended at the same place
+)
 
 // ownSearch is a search with the reader's package raft.
 type ownSearch struct {
@@ -34,6 +38,7 @@ type ownFindings struct {
 	sim.Findings
 	failed  *outcome // of seed Last, which broke something
 	crashes []seedCrash
+	loops   int               // of them
 	places  map[string]uint64 // where there was one, and its seed
 }
 
@@ -42,7 +47,9 @@ type seedCrash struct {
 	*crash
 }
 
-func (f *ownFindings) over() bool { return f.failed != nil || len(f.crashes) == mostCrashes }
+func (f *ownFindings) over() bool {
+	return f.failed != nil || len(f.crashes) == mostCrashes || f.loops == mostLoopSeeds
+}
 
 // ownResult is one seed's result on its way to being counted.
 type ownResult struct {
@@ -160,6 +167,9 @@ func (f *ownFindings) add(r ownResult) error {
 			f.places[place] = r.seed
 		}
 		f.crashes = append(f.crashes, seedCrash{r.seed, r.crash})
+		if r.crash.kind == crashLoop {
+			f.loops++
+		}
 		return f.Include(sim.Findings{Seeds: 1, Last: r.seed}, nil)
 	}
 	if !r.outcome.held() {
@@ -221,7 +231,7 @@ func (f *ownFindings) print(c *call, x *exploring) {
 	switch {
 	case f.failed != nil:
 	case f.over():
-		fmt.Fprintf(c.out, "given up after %d seeds that came to no end\n", mostCrashes)
+		fmt.Fprintf(c.out, "given up after %d seeds that came to no end\n", len(f.crashes))
 	case f.Cut:
 		fmt.Fprintf(c.out, "INTERRUPTED after %d runs; go on with:\n  %s\n", f.Seeds, x.goOn(&f.Findings))
 	case len(f.crashes) > 0:
@@ -239,6 +249,9 @@ func (f *ownFindings) printLike(out io.Writer, first seedCrash) {
 		if s.seed != first.seed && s.place() == first.place() {
 			seeds = append(seeds, strconv.FormatUint(s.seed, 10))
 		}
+	}
+	if more := len(seeds) - mostSeeds; more > 0 {
+		seeds = append(seeds[:mostSeeds], fmt.Sprintf("and %d more", more))
 	}
 	if len(seeds) > 0 {
 		fmt.Fprintf(out, "        at the same place: seeds %s\n", strings.Join(seeds, ", "))

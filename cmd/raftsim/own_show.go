@@ -24,11 +24,25 @@ func (c *call) showOwn(ctx context.Context, own *ownFlags, j job, style sim.Styl
 	if err != nil {
 		return err
 	}
+	h.end()
+	fmt.Fprint(c.err, printedBy(h.stderr.String()))
 	if crashed != nil {
 		c.printCrash(crashed, "the run", style)
 		return nil
 	}
 	return c.show(&shown{o.Title, &w.run, o.Verdict, o.held()}, style, to)
+}
+
+// printedBy is what the reader's code has printed, without what Go adds when the process ends.
+func printedBy(stderr string) string {
+	var own strings.Builder
+	for line := range strings.Lines(stderr) {
+		if ending.MatchString(line) {
+			break
+		}
+		own.WriteString(line)
+	}
+	return own.String()
 }
 
 func (c *call) printCrash(crashed *crash, what string, style sim.Style) {

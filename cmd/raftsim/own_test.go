@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ticketing/raft"
 	"ticketing/sim"
 )
 
@@ -190,8 +192,10 @@ func TestAPanicDoesNotHarmTheRestOfTheSearch(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", part, out)
 		}
 	}
-	if code, out, _ := try("replay", "-seed", "2", "-raft", dir); code != exitBroken || !strings.Contains(out, "PANIC   the run: runtime error") {
-		t.Errorf("its replay: exit %d\n%s", code, out)
+	code, out, errs := try("replay", "-seed", "2", "-raft", dir)
+	if code != exitBroken || !strings.Contains(out, "PANIC   the run: runtime error") ||
+		!strings.Contains(errs, "a word of the reader's\n") || strings.Contains(errs, "goroutine") {
+		t.Errorf("its replay: exit %d\n%s%s", code, out, errs)
 	}
 }
 
@@ -264,7 +268,8 @@ func TestASearchInWhichNothingEndsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	dir := planted(t, "election.go", answering, answering+"\tpanic(\"always\")\n")
 	code, out, errs := try("explore", "-seeds", "1-1000", "-raft", dir)
-	if code != exitBroken || !strings.Contains(out, "given up after 10 seeds") || !strings.Contains(out, "PANIC   seed 1: always") {
+	if code != exitBroken || !strings.Contains(out, "given up after 100 seeds") || !strings.Contains(out, "PANIC   seed 1: always") ||
+		!strings.Contains(out, "seeds 2, 3, 4") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -336,7 +341,27 @@ func TestGradeSaysWhatHoldsAndWhatComesNext(t *testing.T) {
 	}
 }
 
-// Every scenario about Raft alone is in a chapter, once.
+// The page names all that a package in place of ours must have, and all that ours can be asked.
+func TestThePageNamesWhatAPackageMustHave(t *testing.T) {
+	text, err := os.ReadFile("../../docs/your-own-raft.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := used("../..")
+	if err != nil || len(names) < 30 {
+		t.Fatalf("%d names, %v", len(names), err)
+	}
+	for m := range reflect.TypeFor[*raft.Core]().Methods() {
+		names = append(names, m.Name)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("it does not name %s", name)
+		}
+	}
+}
+
+// No scenario is in two of them.
 func TestTheChaptersNameScenariosThatThereAre(t *testing.T) {
 	seen := map[string]bool{}
 	for _, ch := range chapters() {
@@ -345,6 +370,11 @@ func TestTheChaptersNameScenariosThatThereAre(t *testing.T) {
 				t.Errorf("%s: %s, %v", ch.name, name, err)
 			}
 			seen[name] = true
+		}
+	}
+	for _, name := range []string{"election", "figure-8", "power-loss", "transfer", "member-rolling", "snapshot-crash"} {
+		if !seen[name] {
+			t.Errorf("%s is in no chapter", name)
 		}
 	}
 }
