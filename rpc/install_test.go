@@ -199,7 +199,7 @@ func TestAPartOfASnapshotThatIsRefusedIsSentAgainOverTheSameConnection(t *testin
 		if last := before[len(before)-1]; last.done || last.offset == 0 {
 			t.Fatalf("it is not in the middle: %+v", before)
 		}
-		refuses(2) // whatever comes is of another cluster
+		refuses(2)                    // whatever comes is of another cluster
 		time.Sleep(7 * heartbeat / 2) // a part takes three from one to the next
 		refuses(1)
 		time.Sleep(7 * heartbeat / 2)

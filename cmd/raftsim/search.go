@@ -231,7 +231,7 @@ func replay(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if first := r.Scenario.Lines[0]; first.Prose != "" && !to.trace && to.json != "-" {
+	if first := r.Scenario.Lines[0]; first.Prose != "" && !to.trace && to.json != "-" && to.format == "" {
 		fmt.Fprintln(c.out, first.Prose) // what the seed drew; the picture has no prose
 	}
 	return c.report(r, l.style(c), &to, shared.replayCommand(n))
