@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ticketing/fsm/trace"
+	"ticketing/raft"
 )
 
 // recovering is a cluster of three that S1 leads, in which A holds the door for a second.
@@ -55,7 +58,11 @@ func TestEachSentenceAboutProgressCanFailAndIsSilentWhenItHolds(t *testing.T) {
 			if stopped {
 				c.stop(t, w)
 			}
+			begun := w.now
 			kept := c.stage(w, w.nodes)
+			if took := w.now - begun; took > 5*trace.Second {
+				t.Errorf("%s, stopped: %v: it took %s", c.name, stopped, took)
+			}
 			var broken []string
 			for _, v := range w.broken {
 				broken = append(broken, v.Invariant)
@@ -106,5 +113,20 @@ func TestAMajorityHealsAndNobodyElse(t *testing.T) {
 	}
 	if broken == 0 || crossed == 0 {
 		t.Errorf("%d servers and %d links stayed as they were", broken, crossed)
+	}
+}
+
+// A change that is not committed may be, and then its majority counts.
+func TestASetInOneLogAloneCountsForTheMajority(t *testing.T) {
+	w := worldOf(t, scenario(t, "nodes 5\n"))
+	few := raft.Configuration{{ID: 1, Voter: true}, {ID: 2, Voter: true}, {ID: 3, Voter: true}}
+	w.ledger.sets = []effective{{index: 4, members: few}}
+	w.nodes[0].sets = append(w.nodes[0].sets, effective{index: 9, members: w.config.first()})
+	if core := w.drawCore(); len(core) < 3 {
+		t.Errorf("%d of five heal", len(core))
+	}
+	w.nodes[0].sets[1].index = 3 // it has been overtaken
+	if core := w.drawCore(); len(core) != 2 {
+		t.Errorf("%d of three heal", len(core))
 	}
 }
