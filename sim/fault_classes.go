@@ -135,7 +135,7 @@ func drawCrashKeep(f *fault) {
 
 // clockTrouble reports whether clocks go wrong again and again, as they do in a third of the harsh
 // runs.
-func (p *planner) clockTrouble() bool { return p.harsh && p.pick(topicFault, 0, 0, 3) == 0 }
+func (p *planner) clockTrouble() bool { return p.harsh && p.once(topicFault, 0, 0, 3) == 0 }
 
 // clockTroubles draws them, for the servers and for those who use locks.
 func (p *planner) clockTroubles() {
@@ -147,9 +147,12 @@ func (p *planner) clockTroubles() {
 		who = append(who, NodeActor(raft.ServerID(id)))
 	}
 	classes := clockFaults()
+	defer p.from(0)
 	for i, actor := range who {
+		p.from(0)
 		t := p.within(topicFault, i+1, 0, 100*trace.Millisecond, 3*trace.Second)
 		for j := 1; t < chaosEnd; j++ {
+			p.from(t)
 			end := t + p.within(topicFault, i+1, j*4, 50*trace.Millisecond, 1500*trace.Millisecond)
 			class := classes[p.pick(topicFault, i+1, j*4+1, int64(len(classes)))]
 			class.draw(&fault{p: p, who: actor, from: t, to: min(end, chaosEnd)})
@@ -160,7 +163,7 @@ func (p *planner) clockTroubles() {
 
 // machineTrouble reports whether disks and machines do worse than crash, pause and stall, as they do in
 // a third of the harsh runs.
-func (p *planner) machineTrouble() bool { return p.harsh && p.pick(topicFault, 0, 1, 3) == 0 }
+func (p *planner) machineTrouble() bool { return p.harsh && p.once(topicFault, 0, 1, 3) == 0 }
 
 // trouble draws such a fault in place of another one, in half of all cases, and reports whether it did.
 func (p *planner) trouble(id raft.ServerID, t, down trace.Time) bool {
@@ -179,9 +182,9 @@ func (p *planner) trouble(id raft.ServerID, t, down trace.Time) bool {
 // loses returns the server whose disk is lost in a run, and when; 0 for none. One of three is a
 // minority. Where servers come and go, who is gone for good could be half of those who are left.
 func (p *planner) loses() (raft.ServerID, trace.Time) {
-	if !p.machineTrouble() || p.nodes < 3 || p.changesMembers() || p.pick(topicFault, 0, 2, 2) == 0 {
+	if !p.machineTrouble() || p.nodes < 3 || p.changesMembers() || p.once(topicFault, 0, 2, 2) == 0 {
 		return 0, 0
 	}
-	id := raft.ServerID(p.pick(topicFault, 0, 3, int64(p.nodes))) + 1
-	return id, p.within(topicFault, 0, 4, 2*trace.Second, chaosEnd-trace.Second)
+	id := raft.ServerID(p.once(topicFault, 0, 3, int64(p.nodes))) + 1
+	return id, 2*trace.Second + trace.Time(p.once(topicFault, 0, 4, int64(chaosEnd-3*trace.Second)+1))
 }

@@ -93,6 +93,43 @@ func TestAnotherFutureIsPlannedAnew(t *testing.T) {
 	}
 }
 
+// The plan of another future is a sound one: nobody is restarted who runs. What was decided about the
+// whole run stays, such as whether servers come and go.
+func TestOtherFuturesOfSoundRunsHold(t *testing.T) {
+	crashed := int64(0)
+	for seed := uint64(1); seed <= wide(50, 250); seed++ {
+		s, err := Plan(seed, "harsh", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range trace.Time(4) {
+			f := fork{at: (2*i + 1) * trace.Second, seed: 7*seed + uint64(i)}
+			r, err := When{Faults: "harsh", Seed: &seed}.run(&f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Held() {
+				t.Errorf("seed %d, from %s on another one: %v %v", seed, f.at, r.Failure, r.Violations)
+			}
+			if comeAndGo(s) != comeAndGo(r.Scenario) {
+				t.Errorf("seed %d, from %s on: whether servers come and go is decided anew", seed, f.at)
+			}
+			crashed += r.Count("crashes")
+		}
+	}
+	if crashed < 100 {
+		t.Errorf("only %d crashes", crashed)
+	}
+}
+
+func comeAndGo(s *Scenario) bool {
+	return slices.ContainsFunc(s.Lines, func(l Line) bool {
+		at, ok := l.Command.(At)
+		_, change := at.Command.(Change)
+		return ok && change
+	})
+}
+
 // A request is carried out twice without its number, if the first answer is lost and it is sent again: it
 // is decided when the answer is sent.
 func TestWhatChanceDecidesIsDecidedAtThatMoment(t *testing.T) {
