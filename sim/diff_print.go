@@ -17,7 +17,8 @@ func (d *Difference) Text(o Style, lines int) string {
 	}
 	p.say("")
 	if !d.Parted() {
-		p.say(fmt.Sprintf("They are the same: %s in %s ms.", count(d.Same, "event", "events"), exactMillis(d.Runs[0].End)))
+		p.say(fmt.Sprintf("They are the same: %s in %s ms.",
+			count(d.Same, "event", "events"), exactMillis(d.Runs[0].End)))
 		return p.out.String()
 	}
 	p.say(fmt.Sprintf("The same for %s. From %s ms on, A and B are what only that run has:",
@@ -88,7 +89,8 @@ func (p *diffPrinter) tell() []oneSided {
 
 // tellMoment is a moment in words, and what it broke.
 func (w *scribe) tellMoment(m *moment) string {
-	words := slices.DeleteFunc([]string{w.begins(m), strings.Join(w.effects(m), "; ")}, func(s string) bool { return s == "" })
+	words := slices.DeleteFunc([]string{w.begins(m), strings.Join(w.effects(m), "; ")},
+		func(s string) bool { return s == "" })
 	for _, e := range slices.Concat(m.inputs(), m.tail) {
 		if e.Kind == trace.KindViolation {
 			words = append(words, "✕ "+e.Rule+" is broken")
@@ -99,7 +101,8 @@ func (w *scribe) tellMoment(m *moment) string {
 
 // differs reports whether any of a moment's events is in the cone.
 func (p *diffPrinter) differs(run int, m *moment) bool {
-	return slices.ContainsFunc(slices.Concat(m.inputs(), m.tail), func(e *trace.Event) bool { return p.cone[run][e.ID] })
+	return slices.ContainsFunc(slices.Concat(m.inputs(), m.tail),
+		func(e *trace.Event) bool { return p.cone[run][e.ID] })
 }
 
 func (p *diffPrinter) line(l oneSided) {

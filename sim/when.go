@@ -105,7 +105,8 @@ func (q When) add(ctx context.Context, m *Moments, times []trace.Time) error {
 		if err != nil {
 			return false, err
 		}
-		return slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Invariant == m.Broken.Invariant }), nil
+		same := func(v Violation) bool { return v.Invariant == m.Broken.Invariant }
+		return slices.ContainsFunc(r.Violations, same), nil
 	})
 	if err != nil {
 		return err
