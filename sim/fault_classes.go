@@ -26,8 +26,8 @@ type fault struct {
 
 // pick draws 0 … n-1 for the ith decision about the fault.
 func (f *fault) pick(i int, n int64) int64 {
-	about := int(nameKey(string(f.who)) >> 1)
-	return f.p.pick(topicFault, about, int(f.from)<<4|i, n)
+	ordinal := uint64(f.from)<<4 | uint64(i) // all in 64 bits, so that every machine draws the same
+	return below(draw(f.p.seed, streamPlan, uint64(topicFault), nameKey(string(f.who)), ordinal), n)
 }
 
 func (f *fault) during(begin, end Command) {
