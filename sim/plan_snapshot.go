@@ -54,6 +54,8 @@ func (p *planner) commandsSnapshots() bool { return p.once(topicSnapshot, 1, 0, 
 // snapshotAt draws a snapshot just before a server's crash, which it may interrupt at any point.
 func (p *planner) snapshotAt(id raft.ServerID, crash trace.Time) {
 	if p.commandsSnapshots() {
-		p.at(crash-p.within(topicSnapshot, 2, int(id)<<32|int(crash), 0, 40*trace.Millisecond), Compact{Node: id})
+		// Both in one number of 64 bits, so that every machine draws the same.
+		bits := draw(p.seed, streamPlan, uint64(topicSnapshot), 2, uint64(id)<<32|uint64(crash))
+		p.at(crash-between(bits, 0, 40*trace.Millisecond), Compact{Node: id})
 	}
 }
