@@ -1,11 +1,16 @@
 package sim
 
 import (
-	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // hashOf is the hash of a run's trace as it would be written to a file.
@@ -18,11 +23,11 @@ func hashOf(t *testing.T, s *Scenario, seed uint64) string {
 	if !r.Held() {
 		t.Fatalf("seed %d: %v, %v", seed, r.Violations, r.Failure)
 	}
-	h := sha256.New()
-	if _, err := r.Trace.WriteTo(h); err != nil {
+	hash, err := r.Hash()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%x", h.Sum(nil))
+	return hash
 }
 
 // busy has some of everything that draws and everything that is kept in a map.
@@ -90,6 +95,42 @@ func TestTracesAreFrozen(t *testing.T) {
 		fmt.Fprintf(&lines, "%2d %s\n", seed, hashOf(t, s, seed))
 	}
 	golden(t, "hashes.txt", lines.String())
+}
+
+// TICKETING_HASHES names a file that several machines share: the first writes it, and each of the
+// others must come to the same. Without it the file is this test's own, and it comes to it twice.
+func TestTheSameSeedGivesTheSameTraceOnEveryMachine(t *testing.T) {
+	file := os.Getenv("TICKETING_HASHES")
+	if file == "" {
+		file = filepath.Join(t.TempDir(), "hashes.txt")
+		shareHashes(t, file)
+	}
+	shareHashes(t, file)
+}
+
+func shareHashes(t *testing.T, file string) {
+	t.Helper()
+	var lines strings.Builder
+	for seed := uint64(1); seed <= 10; seed++ {
+		for _, faults := range FaultNames() {
+			s, err := Plan(seed, faults, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&lines, "%s %s\n", s.Name, hashOf(t, s, seed))
+		}
+	}
+	before, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		before, err = []byte(lines.String()), os.WriteFile(file, []byte(lines.String()), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(before), lines.String()); diff != "" {
+		t.Errorf("on %s %s the traces are others (-before +here):\n%s", runtime.GOOS, runtime.GOARCH, diff)
+	}
+	t.Logf("%s %s: %d traces", runtime.GOOS, runtime.GOARCH, strings.Count(lines.String(), "\n"))
 }
 
 // What stands in a trace does not depend on who looks, or how closely.

@@ -18,6 +18,7 @@ type Search struct {
 	Faults   string        // see Plan
 	Nodes    int
 	Without  []string
+	Twice    uint64               // run every so manieth seed twice, and compare; 0 for none
 	Jobs     int                  // how many at a time; 0 for all cores. The findings do not depend on it
 	Coverage bool                 // count the shapes of states: Findings.Curve
 	Progress func(done *Findings) // called now and then by one goroutine, may be nil
@@ -29,8 +30,10 @@ type Findings struct {
 	First    uint64 // the first seed
 	Last     uint64 // the last seed that counts: the failing one, if there is one
 	Failed   *Result
-	Cut      bool       // it was interrupted before it was through
-	SimTime  trace.Time // simulated time, all seeds together
+	RunTwice int64       // so many seeds were run twice,
+	Diverged *Divergence // and in these two runs not the same happened, which ends the search
+	Cut      bool        // it was interrupted before it was through
+	SimTime  trace.Time  // simulated time, all seeds together
 	Steps    int64
 	Curve    Curve // with Search.Coverage
 	counters counters
@@ -50,8 +53,12 @@ func (f *Findings) Counters() map[string]int64 {
 	return m
 }
 
-func (f *Findings) add(seed uint64, r *Result) {
+func (f *Findings) add(seed uint64, r *seedResult) {
 	f.Seeds++
+	if r.twice {
+		f.RunTwice++
+	}
+	f.Diverged = r.diverged
 	f.Last = seed
 	f.SimTime += r.End
 	f.Steps += r.Steps
@@ -60,19 +67,24 @@ func (f *Findings) add(seed uint64, r *Result) {
 	}
 	// A number of terms is the highest in a run; the sum says little, but adds up like the others.
 	if !r.Held() {
-		f.Failed = r
+		f.Failed = r.Result
 	}
 }
+
+// over reports whether something was found that ends a search.
+func (f *Findings) over() bool { return f.Failed != nil || f.Diverged != nil }
 
 // seedResult is one seed's result on its way to being counted.
 type seedResult struct {
 	seed uint64
 	*Result
+	twice    bool
+	diverged *Divergence
 }
 
-// Explore runs seeds until one fails, they are all done, time is up, or ctx ends. Seeds are run in
-// any order and counted in theirs: those behind the first failing one do not count, so the findings
-// are the same for any number of jobs.
+// Explore runs seeds until one fails, two runs of one differ, they are all done, time is up, or ctx
+// ends. Seeds are run in any order and counted in theirs: those behind the first failing one do not
+// count, so the findings are the same for any number of jobs.
 func (s Search) Explore(ctx context.Context) (*Findings, error) {
 	if _, err := Plan(1, s.Faults, s.Nodes); err != nil {
 		return nil, err
@@ -115,11 +127,17 @@ func (s Search) Explore(ctx context.Context) (*Findings, error) {
 // for it.
 func (s Search) work(ctx context.Context, seeds <-chan uint64, results chan<- seedResult) error {
 	for seed := range seeds {
-		r, err := s.Run(seed, Options{})
+		r := seedResult{seed: seed, twice: s.Twice != 0 && seed%s.Twice == 0}
+		var err error
+		if r.twice {
+			r.Result, r.diverged, err = s.twice(seed)
+		} else {
+			r.Result, err = s.Run(seed, Options{})
+		}
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
 		}
-		results <- seedResult{seed, r}
+		results <- r
 	}
 	return nil
 }
@@ -128,11 +146,11 @@ func (s Search) work(ctx context.Context, seeds <-chan uint64, results chan<- se
 func (s Search) collect(results <-chan seedResult, stop func()) *Findings {
 	f := &Findings{First: s.From}
 	var seen shapes
-	early := map[uint64]*Result{}
+	early := map[uint64]*seedResult{}
 	next := s.From
 	for r := range results {
-		early[r.seed] = r.Result
-		for early[next] != nil && f.Failed == nil {
+		early[r.seed] = &r
+		for early[next] != nil && !f.over() {
 			f.add(next, early[next])
 			if s.Coverage {
 				seen.add(early[next].Points, f.Seeds)
@@ -144,7 +162,7 @@ func (s Search) collect(results <-chan seedResult, stop func()) *Findings {
 				s.Progress(f)
 			}
 		}
-		if f.Failed != nil {
+		if f.over() {
 			stop()
 		}
 	}

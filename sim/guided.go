@@ -136,7 +136,7 @@ func (g *guided) take(seed uint64, a attempt) {
 	if len(a.Unexpected()) == 0 {
 		a.Failure = nil // no more than missing progress
 	}
-	f.add(seed, a.Result)
+	f.add(seed, &seedResult{seed: seed, Result: a.Result})
 	fresh := g.shapes.add(a.Points, f.Seeds)
 	f.Fresh[bit(a.mutant)] += fresh
 	if fresh > 0 {

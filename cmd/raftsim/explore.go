@@ -21,6 +21,7 @@ type exploring struct {
 	coverage   bool
 	guided     bool
 	save       string
+	twice      everyNth
 	shard, out string
 	from, to   uint64 // of all shards
 	part       shard
@@ -38,6 +39,7 @@ func (x *exploring) define(f *flag.FlagSet) {
 	f.IntVar(&x.jobs, "j", 0, "how many runs at a time; 0 is one a core. The findings do not depend on it")
 	f.BoolVar(&x.asJSON, "json", false, "print the findings as one JSON object")
 	f.BoolVar(&x.all, "require-all", false, "fail if something that a search should see has not happened")
+	f.Var(&x.twice, "check-determinism", "run every seed twice, or every `N`th, and compare the two traces")
 	f.StringVar(&x.shard, "shard", "", "search part `I/N` of the seeds; 'raftsim merge' adds the parts up")
 	f.BoolVar(&x.coverage, "coverage", false, "count the shapes of states that were seen, and how that number grew")
 	f.BoolVar(&x.guided, "guided", false, "make half of the runs of earlier ones that came to new shapes")
@@ -70,15 +72,16 @@ func explore(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	c.broken = f.Failed != nil || x.all && len(f.Unseen()) > 0
-	c.cut = f.Failed == nil && (f.Seeds == 0 || ctx.Err() != nil && x.unfinished(f))
+	ended := f.Failed != nil || f.Diverged != nil
+	c.broken = ended || x.all && len(f.Unseen()) > 0
+	c.cut = !ended && (f.Seeds == 0 || ctx.Err() != nil && x.unfinished(f))
 	f.Cut = c.cut
 	if x.asJSON {
 		return printJSON(c, &x.shared, f)
 	}
 	c.printFindings(&x.look, &x.shared, x.search, f, time.Since(x.begun))
 	c.printCurve(f.Curve)
-	if f.Failed == nil {
+	if !ended {
 		x.printEnd(c, f)
 	}
 	return nil
@@ -101,10 +104,17 @@ func (x *exploring) prepare() (err error) {
 	if x.to == 0 && (x.shard != "" || x.out != "") {
 		return misuse("-shard and -out need to know where the search ends: give -seeds A-B")
 	}
+	if x.twice != 0 && x.out != "" {
+		return misuse("a results file says nothing of runs that differ: give -check-determinism without -out")
+	}
+	x.search.Twice = uint64(x.twice)
 	x.search.From, x.search.To, err = x.part.of(x.from, x.to)
 	x.search.For, x.search.Jobs, x.search.Coverage = x.lasting, x.jobs, x.coverage
 	if alone := x.shard + x.out; (x.coverage || x.guided) && alone != "" {
 		return misuse("-coverage and -guided look at all runs together: not with -shard or -out")
+	}
+	if x.guided && x.twice != 0 {
+		return misuse("-check-determinism is for runs that are made by a seed: not with -guided")
 	}
 	if x.save != "" && !x.guided {
 		return misuse("-save is for -guided: any other run is made by its seed again, see 'raftsim replay'")

@@ -123,11 +123,16 @@ func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
 
 // jsonReport is what -json prints of a search.
 func jsonReport(shared *searchFlags, f *sim.Findings) map[string]any {
-	return map[string]any{
+	report := map[string]any{
 		"seeds": f.Seeds, "first": f.First, "last": f.Last, "faults": shared.faults, "nodes": shared.nodes,
 		"without": shared.without, "simulated_us": int64(f.SimTime), "events": f.Steps, "counters": f.Counters(),
-		"held": f.Failed == nil && f.Seeds > 0, "complete": !f.Cut, "unseen": names(f.Unseen()),
+		"held": f.Failed == nil && f.Diverged == nil && f.Seeds > 0, "run_twice": f.RunTwice,
+		"complete": !f.Cut, "unseen": names(f.Unseen()),
 	}
+	if d := f.Diverged; d != nil {
+		report["diverged"] = map[string]any{"seed": d.Seed, "hashes": d.Hashes, "event": d.Event, "lines": d.Lines}
+	}
+	return report
 }
 
 // addFailure adds what broke.
@@ -144,6 +149,9 @@ func addFailure(report map[string]any, violated []string, failure, replay string
 // printFindings says what happened, what did not, and what broke.
 func (c *call) printFindings(l *look, shared *searchFlags, search sim.Search, f *sim.Findings, took time.Duration) {
 	c.printSearched(shared, f, took)
+	if c.printTwice(shared, f); f.Diverged != nil {
+		return
+	}
 	if f.Failed == nil {
 		c.printUnseen(f)
 		return
