@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 
 	"ticketing/fsm"
@@ -55,5 +56,64 @@ func TestTheSearchFindsAnAnswerThatIsTurnedAround(t *testing.T) {
 `})
 	if want := "clients-agree "; len(found) < len(want) || found[:len(want)] != want {
 		t.Errorf("the search finds %s", found)
+	}
+}
+
+// clientsRunner is a program that looks for a run in which clients do not agree, whatever else is broken.
+const clientsRunner = `package main
+
+import (
+	"fmt"
+
+	"ticketing/sim"
+)
+
+func main() {
+	for seed := uint64(1); seed <= 200; seed++ {
+		r, err := sim.Search{Faults: "harsh"}.Run(seed, sim.Options{KeepGoing: true})
+		if err != nil {
+			panic(err)
+		}
+		for _, v := range r.Violations {
+			if v.Invariant == "clients-agree" {
+				fmt.Println("at seed", seed, v.Detail)
+				return
+			}
+		}
+	}
+	fmt.Println("nothing")
+}
+`
+
+// judgedAnyway plants that what clients saw is judged though a server has broken a rule already. So what
+// shows is what they can see by themselves.
+func judgedAnyway() planted.Mistake {
+	return planted.Mistake{File: "sim/check.go", Is: "		if len(w.broken) > 0 {\n			return\n		}\n"}
+}
+
+// Each is a promise that a server breaks behind its clients' backs: they are told, and it is not so.
+func TestClientsThatWereToldWhatIsNotSoDoNotAgree(t *testing.T) {
+	t.Parallel()
+	for name, mistakes := range map[string][]planted.Mistake{
+		"nothing": nil,
+		"a grant is answered before a majority has it": {{
+			File: "raft/replication.go", Is: "n := reached(c, c.durable(), func(p *peer) Index { return p.matchIndex })",
+			Instead: "n := c.log.lastIndex()",
+		}},
+		"a grant is answered and not kept": {{
+			File: "fsm/table.go", Is: "		t.put(e.Key, Tenure{Token: t.tokens,", Instead: "		if t.tokens%8 == 0 {\n			return Result{Kind: Granted, Token: t.tokens}\n		}\n		t.put(e.Key, Tenure{Token: t.tokens,",
+		}},
+		"a reader is shown another owner": {{
+			File: "fsm/table.go", Is: "Owner: e.Owner", Instead: "Owner: e.Key",
+		}},
+		"an extension is answered and not done": {{
+			File: "fsm/replica.go", Is: "case result.Kind == Granted || result.Kind == Extended:", Instead: "case result.Kind == Granted:",
+		}},
+	} {
+		found := planted.Run(t, clientsRunner, nil, append(mistakes, judgedAnyway())...)
+		t.Logf("%s: %.60s", name, found)
+		if name == "nothing" && found != "nothing" || name != "nothing" && !strings.HasPrefix(found, "at seed ") {
+			t.Errorf("%s: the search finds %s", name, found)
+		}
 	}
 }
