@@ -38,7 +38,7 @@ func main() {
 		fmt.Println("the same")
 		return
 	}
-	fmt.Println(d.Event > 1, len(d.Common) > 0, d.Hashes[0] != d.Hashes[1], f.Last == d.Seed, f.Failed == nil)
+	fmt.Println(d.Event > 1, len(d.Common) > 0, d.Hashes[0] != d.Hashes[1], f.Last == d.Seed, f.Seeds < 20)
 	for _, line := range d.Lines {
 		fmt.Println(line)
 	}
