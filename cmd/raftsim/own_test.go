@@ -134,8 +134,19 @@ func exploreJSON(t *testing.T, want int, args ...string) (s searched) {
 func TestACopyOfOursFindsWhatOursDoes(t *testing.T) {
 	t.Parallel()
 	ours := exploreJSON(t, exitHeld, "-seeds", "1-60")
+	renamed := copied(t)
+	files, err := filepath.Glob(filepath.Join(renamed, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := "my" + filepath.Base(file)
+		if err := os.Rename(file, filepath.Join(renamed, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for what, dir := range map[string]string{
-		"all files": copied(t), "one file": planted(t, "election.go", answering, "// A comment.\n"+answering),
+		"all files, of other names": renamed, "one file": planted(t, "election.go", answering, "// A comment.\n"+answering),
 	} {
 		theirs := exploreJSON(t, exitHeld, "-seeds", "1-60", "-raft", dir)
 		if diff := cmp.Diff(ours, theirs, cmp.Comparer(func(a, b []string) bool { return slices.Equal(a, b) })); !theirs.Held || theirs.Seeds != 60 ||
@@ -149,12 +160,13 @@ func TestACopyOfOursFindsWhatOursDoes(t *testing.T) {
 // nothing had been.
 func TestAPanicDoesNotHarmTheRestOfTheSearch(t *testing.T) {
 	t.Parallel()
-	dir := planted(t, "election.go", answering, answering+`	println("a word of the reader's")
+	dir := planted(t, "election.go", answering, answering+`	say("a word of the reader's")
 	if c.currentTerm == 7 {
 		var logs []Entry
 		logs[c.currentTerm] = Entry{}
 	}
 `)
+	store(t, filepath.Join(dir, "say.go"), "package raft\n\nimport \"fmt\"\n\nfunc say(s string) { fmt.Println(s) }\n")
 	found := exploreJSON(t, exitBroken, "-seeds", "1-8", "-raft", dir)
 	crashed := map[uint64]bool{}
 	for i, c := range found.Crashed {
