@@ -90,10 +90,13 @@ func (b *built) overlay(root string, r *replacement) (string, error) {
 			return "", err
 		}
 		replace[ours] = absolute
-		for _, said := range []string{ours, "." + string(filepath.Separator) + filepath.Join(raftPackage, name), filepath.Join(raftPackage, name)} {
+		for _, said := range []string{ours, absolute} {
 			places = append(places, said+":", path+":")
+			// The compiler shortens what is below the root, from where it is called.
+			if short, err := filepath.Rel(root, said); err == nil && filepath.IsLocal(short) {
+				places = append(places, "."+string(filepath.Separator)+short+":", path+":", short+":", path+":")
+			}
 		}
-		places = append(places, absolute+":", path+":")
 	}
 	places = append(places, root+string(filepath.Separator), "")
 	b.places = strings.NewReplacer(places...)

@@ -104,6 +104,29 @@ func TestFilesThatDoNotCompileAreShownWithTheirOwnLines(t *testing.T) {
 	}
 }
 
+// The compiler names a file from the root, from where it is called, and not as its owner does.
+func TestAPlaceIsNamedAsItsOwnerNamesIt(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &built{dir: t.TempDir()}
+	if _, err := b.overlay(root, &replacement{files: map[string]string{"log.go": "../../mine/log.go"}}); err != nil {
+		t.Fatal(err)
+	}
+	for said, want := range map[string]string{
+		"./mine/log.go:3:4: no":          "../../mine/log.go:3:4: no",
+		root + "/mine/log.go:3":          "../../mine/log.go:3",
+		root + "/raft/log.go:3":          "../../mine/log.go:3",
+		"raft/log.go:3: no":              "../../mine/log.go:3: no",
+		root + "/raft/core.go:161 +0x1d": "raft/core.go:161 +0x1d",
+	} {
+		if got := b.places.Replace(said); got != want {
+			t.Errorf("%q becomes %q, want %q", said, got, want)
+		}
+	}
+}
+
 // searched is what explore -json says.
 type searched struct {
 	Seeds    int64
@@ -346,8 +369,8 @@ func TestGradeSaysWhatHoldsAndWhatComesNext(t *testing.T) {
 			Held    bool
 		}
 	}
-	_, out, _ = try("grade", "-json", "-raft", twoVotes(t), "-seeds", "1-2")
-	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Held || len(report.Chapters) != len(chapters()) ||
+	code, out, _ = try("grade", "-json", "-raft", twoVotes(t), "-seeds", "1-2") // in which nothing breaks
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitBroken || report.Held || len(report.Chapters) != len(chapters()) ||
 		report.Chapters[0].Held || !report.Chapters[1].Held || !slices.Contains(report.Broken, "vote-once") {
 		t.Errorf("%v, %+v", err, report)
 	}
