@@ -9,14 +9,14 @@ import (
 
 // users are those who use locks.
 func (p *planner) users() []Actor {
-	return []Actor{"A", "B", "C", "D", "E"}[:3+p.pick(topicShape, 6, 0, 3)]
+	return []Actor{"A", "B", "C", "D", "E"}[:3+p.once(topicShape, 6, 0, 3)]
 }
 
 // clients draws lock users that take a lock, use it and give it back, most often close to the end
 // of the lease, where it hurts; some leave, stop, or forget.
 func (p *planner) clients() {
 	names := p.users()
-	keys := p.keys[:1+p.pick(topicShape, 7, 0, 3)]
+	keys := p.keys[:1+p.once(topicShape, 7, 0, 3)]
 	for c, name := range names {
 		p.from(0)
 		t := p.within(topicClient, c, 0, 300*trace.Millisecond, trace.Second)

@@ -8,7 +8,7 @@ func TestTheSearchKeepsServersThatWereRemovedQuiet(t *testing.T) {
 	type shape struct{ changes, noPreVote, noCheckQuorum bool }
 	runs := map[shape]int{}
 	for seed := uint64(1); seed <= 1000; seed++ {
-		for _, faults := range FaultNames() {
+		for _, faults := range []string{"mild", "harsh"} { // a swarm cuts them off before it asks for progress
 			s, err := Plan(seed, faults, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -240,10 +240,9 @@ func TestWhatBreaksNothingIsNotShrunk(t *testing.T) {
 func TestAnInterruptedShrinkReturnsItsBest(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	seen := 0
 	s := Shrink{Scenario: failing(t, "release-token", 1)[0], Without: []string{"release-token"}}
 	s.Progress = func(best *Shrunk) {
-		if seen++; seen == 5 {
+		if best.Scenario != nil && best.After < best.Before {
 			stop()
 		}
 	}
@@ -251,8 +250,8 @@ func TestAnInterruptedShrinkReturnsItsBest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got.Cut || seen != 5 || got.After >= got.Before || !breaks(again(t, got.Scenario.Text), got.Invariant) {
-		t.Errorf("after %d: %+v", seen, got)
+	if !got.Cut || got.After >= got.Before || !breaks(again(t, got.Scenario.Text), got.Invariant) {
+		t.Errorf("%+v", got)
 	}
 	whole := shrunk(t, Shrink{Scenario: s.Scenario, Without: s.Without})
 	if whole.After >= got.After {

@@ -77,6 +77,7 @@ type swarm struct {
 // drawSwarm draws what the run of a seed is like.
 func drawSwarm(p planner, nodes int) *swarm {
 	s := &swarm{planner: p}
+	s.draws = s.seed // a fork leaves the plan of a swarm as it is
 	s.nodes = nodes
 	if nodes == 0 {
 		s.nodes = choose(s.pick(topicShape, 0, 0, 12), 1, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 7)

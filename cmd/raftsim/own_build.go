@@ -92,8 +92,8 @@ func (b *built) overlay(root string, r *replacement) (string, error) {
 		replace[ours] = absolute
 		for _, said := range []string{ours, absolute} {
 			places = append(places, said+":", path+":")
-			// The compiler shortens what is below the root, from where it is called.
-			if short, err := filepath.Rel(root, said); err == nil && filepath.IsLocal(short) {
+			// The compiler may name it from the root, where it is called.
+			if short, err := filepath.Rel(root, said); err == nil {
 				places = append(places, "."+string(filepath.Separator)+short+":", path+":", short+":", path+":")
 			}
 		}
