@@ -71,8 +71,9 @@ func (w *World) connectOthers(count int) {
 	if n == nil || n.paused || count == 0 {
 		return
 	}
-	w.prepare(n)
-	w.tick(n)
+	if !w.tick(n) {
+		return
+	}
 	for range count {
 		n.replica.Request(fsm.Request{Kind: fsm.Open})
 	}

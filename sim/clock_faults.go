@@ -38,6 +38,9 @@ type lateTimers struct {
 	set    uint64     // since the run began: the draws' ordinal
 }
 
+// slow reports whether timers may fire later than they should.
+func (l *lateTimers) slow() bool { return l.coarse != 0 || l.late != 0 }
+
 // tick is the first tick of the clock at or behind a reading.
 func (l *lateTimers) tick(local raft.Time) raft.Time {
 	if l.coarse == 0 || local%l.coarse == 0 {

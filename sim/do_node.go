@@ -37,8 +37,10 @@ func (w *World) doNode(command Command) error {
 			w.resume(n)
 		}
 	case Propose:
+		if !w.lateTimer(n) {
+			return nil
+		}
 		w.traceCommand(c)
-		w.prepare(n)
 		w.tick(n)
 		n.replica.Request(fsm.Request{Kind: fsm.Noop, Text: c.Text})
 		w.step(n, nil)
@@ -145,8 +147,9 @@ func (w *World) instruct(
 	c Command, id raft.ServerID, op string, refused counter, give func(*node) error,
 ) {
 	w.steps++
-	w.traceCommand(c)
 	n := w.node(id)
+	w.lateTimer(n)
+	w.traceCommand(c)
 	refuse := func(why string) {
 		w.counters[refused]++
 		if w.trace != nil {
@@ -159,7 +162,6 @@ func (w *World) instruct(
 		refuse("it does not run")
 		return
 	}
-	w.prepare(n)
 	w.tick(n)
 	if err := give(n); err != nil {
 		refuse(err.Error())

@@ -169,8 +169,9 @@ func (w *World) wake(n *node) {
 
 // fire makes one of a node's timers run out now, whatever its clock reads.
 func (w *World) fire(n *node, election bool) {
-	w.prepare(n)
-	w.tick(n)
+	if !w.tick(n) {
+		return
+	}
 	if election {
 		w.traceInput(n, trace.KindElectionTimeout, "")
 		n.replica.ElectionTimeout()
@@ -181,12 +182,29 @@ func (w *World) fire(n *node, election bool) {
 	w.step(n, nil)
 }
 
-// tick tells the node the time before another input. In a manual run no node reads its clock by
-// itself, or its timers would fire.
-func (w *World) tick(n *node) {
+// tick tells the node the time before another input, and reports whether it runs. In a manual run no node
+// reads its clock by itself, or its timers would fire.
+func (w *World) tick(n *node) bool {
+	if !w.lateTimer(n) {
+		return false
+	}
+	w.prepare(n)
 	if !w.manual {
 		n.replica.Tick(n.clock.at(w.now))
 	}
+	return true
+}
+
+// lateTimer lets a node act on a timer that is late, since whoever reads the clock for another reason does
+// not wait for it. It reports whether the node runs after that.
+func (w *World) lateTimer(n *node) bool {
+	if w.manual || !n.alive || n.paused || !n.clock.timers.slow() || n.clock.at(w.now) < n.replica.Core().Deadline() {
+		return n.alive
+	}
+	cause := w.cause
+	w.wake(n)
+	w.cause = cause
+	return n.alive
 }
 
 // prepare keeps the state before an input, for raft.Delta.

@@ -29,8 +29,10 @@ func (w *World) nodeReceives(n *node, f *flight) {
 
 // process hands a message to the replica.
 func (w *World) process(n *node, f *flight) {
-	w.prepare(n)
-	w.tick(n)
+	if !w.tick(n) {
+		w.lose(f, "down")
+		return
+	}
 	w.traceReceive(n, f)
 	if w.door != nil && w.door.keeps(n, f) {
 		w.step(n, nil)
@@ -183,8 +185,9 @@ func (w *World) complete(n *node, nth int) {
 		w.checks.store(w, n)
 		return
 	}
-	w.prepare(n)
-	w.tick(n)
+	if !w.tick(n) {
+		return
+	}
 	w.finish(n, nth)
 	w.step(n, nil)
 }

@@ -43,8 +43,9 @@ func readStates() []string {
 // when it goes on.
 func (w *World) doRead(c ReadTable) {
 	w.steps++
-	w.traceCommand(c)
 	n := w.node(c.Node)
+	w.lateTimer(n)
+	w.traceCommand(c)
 	switch {
 	case !n.alive:
 		w.readOver(n, readFailed)
@@ -66,8 +67,9 @@ func (w *World) doRead(c ReadTable) {
 
 // askTable hands a question to the replica.
 func (w *World) askTable(n *node, call uint64) {
-	w.prepare(n)
-	w.tick(n)
+	if !w.tick(n) {
+		return
+	}
 	n.replica.Read(call)
 	w.step(n, nil)
 }

@@ -68,8 +68,9 @@ func (w *World) completeFile(n *node) {
 		n.inbox = append(n.inbox, input{file: n.disk.saved()})
 		return
 	}
-	w.prepare(n)
-	w.tick(n)
+	if !w.tick(n) {
+		return
+	}
 	w.finishFile(n)
 	w.step(n, nil)
 }
