@@ -207,7 +207,7 @@ func TestASearchThatIsCutShortCountsAnUnbrokenRunOfSeeds(t *testing.T) {
 // A random run is a scenario like any other: written down and read again it is the same run.
 func TestARandomRunIsAScenarioFile(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= 30; seed++ {
+	for seed := uint64(1); seed <= wide(10, 30); seed++ {
 		faults := FaultNames()[seed%2]
 		plan, err := Plan(seed, faults, 0)
 		if err != nil {

@@ -165,10 +165,10 @@ func standstill(t *testing.T, seed uint64, config string) (timeouts float64, cut
 
 func TestWhileAMajorityIsConnectedThereIsProgressUnderAnyPartialPartition(t *testing.T) {
 	t.Parallel()
-	const seeds = 300
+	seeds := int(wide(100, 300))
 	var most float64
 	cuts := 0
-	for seed := uint64(1); seed <= seeds; seed++ {
+	for seed := uint64(1); seed <= uint64(seeds); seed++ {
 		timeouts, cut := standstill(t, seed, "config election=150ms")
 		if timeouts > mostTimeouts {
 			t.Errorf("seed %d: nothing was committed for %.1f election timeouts", seed, timeouts)
@@ -187,12 +187,13 @@ func TestWithoutPreVoteOrCheckQuorumAPartialPartitionStopsProgress(t *testing.T)
 	t.Parallel()
 	for _, config := range []string{"checkquorum=off", "prevote=off"} {
 		stuck := 0
-		for seed := uint64(1); seed <= 300; seed++ {
+		runs := wide(100, 300)
+		for seed := uint64(1); seed <= runs; seed++ {
 			if timeouts, _ := standstill(t, seed, "config election=150ms "+config); timeouts > mostTimeouts {
 				stuck++
 			}
 		}
-		t.Logf("%s: %d of 300 runs stood still", config, stuck)
+		t.Logf("%s: %d of %d runs stood still", config, stuck, runs)
 		if stuck == 0 {
 			t.Errorf("%s: every run went on", config)
 		}

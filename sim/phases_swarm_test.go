@@ -122,6 +122,9 @@ func TestMistakesThatOnlyStopProgressAreFound(t *testing.T) {
 		{"a leader leaves to its predecessor what that has granted", "fsm/leader.go",
 			"if r.leader.expiring[o.token] {", "if r.leader.expiring[o.token] || o.since < r.leader.start {", progressExpire},
 	} {
+		if !long() && bug.want != progressExpire {
+			continue // the long form plants all
+		}
 		t.Run(bug.name, func(t *testing.T) {
 			out := planted.Run(t, stuck, nil, planted.Mistake{File: bug.file, Is: bug.is, Instead: bug.instead})
 			found, left := map[string]int{}, 0

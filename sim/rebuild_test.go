@@ -303,7 +303,7 @@ func TestEveryScenariosTraceRebuildsItsWorld(t *testing.T) {
 // Half way through and at the end: half way, nodes are down and writes under way.
 func TestARandomRunsTraceRebuildsItsWorld(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= wide(25, 60); seed++ {
+	for seed := uint64(1); seed <= wide(12, 60); seed++ {
 		s, err := Plan(seed, "harsh", 0)
 		if err != nil {
 			t.Fatal(err)

@@ -165,7 +165,7 @@ func TestEveryStrikeAndEveryMomentComesInASwarm(t *testing.T) {
 
 func TestASwarmRunIsAScenarioFile(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= 30; seed++ {
+	for seed := uint64(1); seed <= wide(10, 30); seed++ {
 		plan := swarmPlan(t, seed)
 		again, err := Parse("again.txt", plan.String())
 		if err != nil {
