@@ -152,6 +152,8 @@ func refuseEvent(command sim.Command) string {
 		if c.How != "" {
 			return "crash " + c.How + ": a killed process does not tear what is on the disk"
 		}
+	case sim.Strike, sim.On, sim.Recover:
+		return "strike, on, recover: what they look for inside a server is not seen from outside in time; say crash, pause, isolate, heal"
 	case sim.Suspend:
 		return "suspend: the processes share this machine, and it does not sleep"
 	case sim.ReleaseLock:
