@@ -247,7 +247,7 @@ func (c *command) parseRest(sub subcommand, f *flag.FlagSet, args []string) erro
 		if err := c.parseMember(words); err != nil {
 			return err
 		}
-		return c.check(sub, false)
+		return c.check(sub, nil)
 	}
 	keys := 0
 	if strings.HasPrefix(sub.form, "KEY") {
@@ -259,14 +259,17 @@ func (c *command) parseRest(sub subcommand, f *flag.FlagSet, args []string) erro
 	if keys == 1 {
 		c.key = words[0]
 	}
-	waits := false
-	f.Visit(func(f *flag.Flag) { waits = waits || f.Name == "wait" })
-	return c.check(sub, waits)
+	given := map[string]bool{}
+	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return c.check(sub, given)
 }
 
 // check finds what does not go together.
-func (c *command) check(sub subcommand, waits bool) error {
+func (c *command) check(sub subcommand, given map[string]bool) error {
+	waits := given["wait"]
 	switch {
+	case given["to"] && c.to == 0:
+		return errors.New("-to 0 is no server's id, which is a number from 1; leave -to out for any server")
 	case sub.name == "lock" && len(c.argv) == 0:
 		return errors.New("lock needs -- and a command; to hold a lock without one, use acquire")
 	case sub.name != "lock" && len(c.argv) > 0:

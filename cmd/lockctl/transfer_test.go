@@ -37,6 +37,9 @@ func TestATransferSaysWhoLeadsNow(t *testing.T) {
 	if code != 0 || now == follower || !strings.HasPrefix(stdout, says) {
 		t.Errorf("it exits with %d and prints %q; the one at %s leads", code, stdout, now)
 	}
+	if code, _, stderr := lockctl(t, "transfer -to 0"); code != 2 || !strings.Contains(stderr, "leave -to out") {
+		t.Errorf("to server 0: exit code %d, %s", code, stderr)
+	}
 	if code, _, stderr := lockctl(t, "transfer door"); code != 2 {
 		t.Errorf("with a key it exits with %d and says %s", code, stderr)
 	}
