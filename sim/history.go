@@ -92,18 +92,28 @@ func (w *World) noteHeard(c *client, q *fsm.Request, y *fsm.Reply) {
 	case fsm.Released, fsm.Extended:
 		o.Outcome = linear.OK
 	case fsm.NotFound:
+		if q.Kind == fsm.Extend {
+			// Nobody keeps what an Extend came to. So an earlier copy of it may have given the tenure
+			// another lease, and this one came when that was over.
+			h.noteNo(*o, w.historyTime())
+			return
+		}
 		o.Outcome = linear.No
 	case fsm.GrantRejected:
 		// The table has carried out nothing, so a copy of the request that comes late can still be
-		// granted: what was seen is one thing, and the request stays open.
-		seen := *o
-		seen.Outcome, seen.Return = linear.No, w.historyTime()
-		h.all = append(h.all, seen)
+		// granted.
+		h.noteNo(*o, w.historyTime())
 		return
 	default:
 		return
 	}
 	o.Return = w.historyTime()
+}
+
+// noteNo takes down an answer beside its request, which stays open: what was seen is one thing.
+func (h *history) noteNo(o linear.Operation, now int64) {
+	o.Outcome, o.Return = linear.No, now
+	h.all = append(h.all, o)
 }
 
 // noteLeft takes down that a connection is closed on which a client waits, perhaps by one that it has

@@ -34,6 +34,31 @@ func showingsOfHistories() map[string][]showing {
 	}}
 }
 
+// An Extend is carried out, its answer is lost, and a copy of it comes when the shorter lease is over: the
+// client hears that there is no such tenure, and another one had the lock meanwhile.
+func TestAnExtendThatIsToldNoMayHaveBeenCarriedOut(t *testing.T) {
+	s, err := Parse("late", `# A shorter lease
+nodes 2
+seed 2
+at 0s B: acquire door lease=1s
+at 100ms E: acquire door lease=1s
+at 100ms drop E->S2 request #2
+at 600ms E: extend door lease=300ms
+at 635ms drop S2->E request-reply
+run 1.4s
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(s, Options{})
+	if err != nil || !r.Held() {
+		t.Fatal(err, r.Failure, r.Violations)
+	}
+	if r.Count("extend.extended") != 1 || r.Count("extend.not-found") != 1 || r.Count("grant.granted") != 2 {
+		t.Errorf("it did not come to that: %v", r.counters)
+	}
+}
+
 // The search says that what it judged was not nothing, and how often it gave up.
 func TestWhatClientsSeeInRandomRunsIsJudged(t *testing.T) {
 	f, err := Search{From: 1, To: 60, Faults: "harsh"}.Explore(t.Context())
