@@ -25,8 +25,9 @@ type When struct {
 	Nodes    int
 	Seed     *uint64 // of the scenario or of the search
 	Without  []string
-	Futures  int // from each moment
-	Jobs     int // how many runs at a time; 0 for all cores. The answer does not depend on it
+	Futures  int    // from each moment
+	Jobs     int    // how many runs at a time; 0 for all cores. The answer does not depend on it
+	Progress func() // called after each run, by several at a time; nil for no one
 }
 
 // Moments are the answer.
@@ -104,6 +105,9 @@ func (q When) add(ctx context.Context, m *Moments, times []trace.Time) error {
 		r, err := q.run(&fork{at: times[i/q.Futures], seed: draw(m.Run.Seed, streamFork, 0, 0, nth)})
 		if err != nil {
 			return false, err
+		}
+		if q.Progress != nil {
+			q.Progress()
 		}
 		same := func(v Violation) bool { return v.Invariant == m.Broken.Invariant }
 		return slices.ContainsFunc(r.Violations, same), nil

@@ -30,6 +30,7 @@ type crash struct {
 	frames []string // where it was, the innermost first
 	steps  []string // the events that led to it
 	last   *trace.Event
+	untold bool   // one of many runs, of which no events are told
 	once   bool   // it did not happen again when the seed was run once more
 	again  string // the command that runs it again
 }
@@ -120,7 +121,7 @@ func (c *crash) write(out io.Writer, what string) {
 	if c.once {
 		fmt.Fprintln(out, "        the same seed alone ran to its end: the code does not do the same each time. It may look at")
 		fmt.Fprintln(out, "        a clock, a random number or the order of a map, or keep something from one run to the next")
-	} else {
+	} else if !c.untold {
 		fmt.Fprintf(out, "        %s\n", c.when())
 	}
 	for _, f := range c.frames {

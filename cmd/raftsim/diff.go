@@ -10,10 +10,10 @@ import (
 	"ticketing/sim"
 )
 
-const diffArgs = "-seed N -without RULE | [-without RULE] A [B]"
+const diffArgs = "-seed N -without RULE | [-without RULE] [-raft DIR] A [B]"
 
 // diff is raftsim diff: where two runs part, and what follows from that.
-func diff(_ context.Context, c *call) error {
+func diff(ctx context.Context, c *call) error {
 	var l look
 	var shared searchFlags
 	var seed string
@@ -35,14 +35,23 @@ func diff(_ context.Context, c *call) error {
 		return err
 	}
 	var runs [2]*sim.Result
-	for i, s := range pair {
-		o.Without = nil
-		if i == 1 && shared.without != "" {
-			o.Without = strings.Split(shared.without, ",")
-		}
-		if runs[i], err = sim.Run(s, o); err != nil {
-			return fmt.Errorf("running %s: %w", s.Name, err)
-		}
+	if runs[0], err = sim.Run(pair[0], o); err != nil {
+		return fmt.Errorf("running %s: %w", pair[0].Name, err)
+	}
+	if shared.without != "" {
+		o.Without = strings.Split(shared.without, ",")
+	}
+	if shared.own.dir != "" {
+		names := c.flags.Args()
+		runs[1], err = c.otherOwn(ctx, &shared, names[max(0, len(names)-1):], o, l.style(c))
+	} else {
+		runs[1], err = sim.Run(pair[1], o)
+	}
+	if err != nil {
+		return fmt.Errorf("running %s: %w", pair[1].Name, err)
+	}
+	if runs[1] == nil {
+		return nil // it came to no end, and that is said
 	}
 	d := sim.Diff(runs[0], runs[1])
 	fmt.Fprint(c.out, d.Text(l.style(c), lines))
@@ -50,7 +59,8 @@ func diff(_ context.Context, c *call) error {
 	return nil
 }
 
-// toCompare is what the arguments say. Rules are taken from the second run; what breaks in either does
+// toCompare is what the arguments say. Rules are taken from the second run, and it is the one with the
+// reader's package raft; what breaks in either does
 // not end it, or the rest of the other would differ from nothing.
 func (s *searchFlags) toCompare(flags *flag.FlagSet, seed string) (pair [2]*sim.Scenario, o sim.Options, err error) {
 	o = sim.Options{Record: true, KeepGoing: true}
@@ -62,9 +72,9 @@ func (s *searchFlags) toCompare(flags *flag.FlagSet, seed string) (pair [2]*sim.
 	case len(names) > 2:
 		return pair, o, misuse("diff compares two scenarios, and flags go before them, not %q", names)
 	case len(names) == 0 && seed == "":
-		return pair, o, misuse("diff takes two scenarios, or one or -seed N with -without RULE")
-	case len(names) < 2 && s.without == "":
-		return pair, o, misuse("with what should it be compared? Give -without RULE, or a second scenario")
+		return pair, o, misuse("diff takes two scenarios, or one or -seed N with -without RULE or -raft DIR")
+	case len(names) < 2 && s.without == "" && s.own.dir == "":
+		return pair, o, misuse("with what should it be compared? Give -without RULE, -raft DIR, or a second scenario")
 	}
 	if seed != "" {
 		n, err := strconv.ParseUint(seed, 10, 64)

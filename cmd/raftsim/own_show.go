@@ -54,15 +54,8 @@ func (c *call) printCrash(crashed *crash, what string, style sim.Style) {
 
 // shrinkOwn shrinks with the reader's package raft. It returns nothing if a run came to no end.
 func (c *call) shrinkOwn(ctx context.Context, own *ownFlags, j job) (*sim.Shrunk, error) {
-	b, err := own.build(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer b.remove()
-	h := &hand{b: b, bounds: usualBounds()}
-	defer h.end()
 	j.Shrink = true
-	o, crashed, err := h.ask(ctx, j)
+	o, crashed, err := c.askOwn(ctx, own, j, &watched{})
 	if err != nil {
 		return nil, err
 	}

@@ -42,10 +42,11 @@ func when(ctx context.Context, c *call) error {
 		return err
 	}
 	q.Seed, q.Without, q.Faults, q.Nodes = failing.Seed, failing.Without, shared.faults, shared.nodes
+	file := ""
 	if len(names) > 0 {
-		q.Scenario = failing.Scenario
+		q.Scenario, file = failing.Scenario, names[0]
 	}
-	m, err := q.Ask(ctx)
+	text, err := c.moments(ctx, &q, &shared.own, file, l.style(c))
 	if errors.Is(err, sim.ErrHeld) {
 		return fmt.Errorf("%s does not fail, so there is no moment to look for: %w", what, err)
 	}
@@ -57,6 +58,18 @@ func when(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(c.out, m.Text(l.style(c)))
+	fmt.Fprint(c.out, text)
 	return nil
+}
+
+// moments draws the answer. A scenario is also named, for a process that reads it by itself.
+func (c *call) moments(ctx context.Context, q *sim.When, own *ownFlags, scenario string, style sim.Style) (string, error) {
+	if own.dir != "" {
+		return c.momentsOwn(ctx, q, own, scenario, style)
+	}
+	m, err := q.Ask(ctx)
+	if err != nil {
+		return "", err
+	}
+	return m.Text(style), nil
 }

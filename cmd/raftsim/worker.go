@@ -30,7 +30,9 @@ type job struct {
 	Without  []string `json:"without,omitempty"`
 	Again    string   `json:"again,omitempty"`  // the command that runs it again
 	Tell     bool     `json:"tell,omitempty"`   // every event when it happens
+	Whole    bool     `json:"whole,omitempty"`  // it does not end at what breaks
 	Shrink   bool     `json:"shrink,omitempty"` // look for the shortest that breaks the same
+	When     *asked   `json:"when,omitempty"`   // give it other futures
 	Stacks   bool     `json:"stacks,omitempty"` // no job: say where the present one is
 }
 
@@ -39,7 +41,7 @@ type said struct {
 	Ready  bool          `json:"ready,omitempty"` // it waits for its first job
 	Header *trace.Header `json:"header,omitempty"`
 	Event  *trace.Event  `json:"event,omitempty"`
-	Tried  bool          `json:"tried,omitempty"`  // a candidate that may be shorter
+	Tried  bool          `json:"tried,omitempty"`  // a candidate that may be shorter, or another future
 	Full   bool          `json:"full,omitempty"`   // too much is allocated, and it is about to end
 	Stacks string        `json:"stacks,omitempty"` // with Full, too
 	Done   *outcome      `json:"done,omitempty"`
@@ -54,6 +56,7 @@ type outcome struct {
 	Steps    int64            `json:"steps"`
 	Counters map[string]int64 `json:"counters"`
 	Violated []string         `json:"violated,omitempty"`
+	First    *sim.Violation   `json:"first,omitempty"`
 	Failure  string           `json:"failure,omitempty"`
 	Verdict  string           `json:"verdict,omitempty"` // of one that did not hold, or was watched
 	Shrunk   *sim.Shrunk      `json:"shrunk,omitempty"`  // Scenario has its Text alone
@@ -140,10 +143,13 @@ func (w *worker) guard(most uint64) {
 }
 
 func (w *worker) do(j *job) said {
-	if j.Shrink {
+	switch {
+	case j.Shrink:
 		return w.shrink(j)
+	case j.When != nil:
+		return w.when(j)
 	}
-	o := sim.Options{Seed: j.Seed, Without: j.Without}
+	o := sim.Options{Seed: j.Seed, Without: j.Without, KeepGoing: j.Whole}
 	if j.Tell {
 		o.Record, o.Tell = true, w.tell
 	}
@@ -210,6 +216,9 @@ func outcomeOf(r *sim.Result, again string) *outcome {
 	}
 	line := failureOf(r, again)
 	o.Violated, o.Failure = line.Violated, line.Failure
+	if len(r.Violations) > 0 {
+		o.First = &r.Violations[0]
+	}
 	var text strings.Builder
 	writeVerdict(&text, r, again)
 	o.Verdict = text.String()
