@@ -62,6 +62,7 @@ func parseNodes(r *reader) Command {
 	}
 	if c.N > maxNodes || c.Learners > maxNodes-c.N {
 		r.fail("1 to 9", "%d nodes are too many", c.N+c.Learners)
+		return c // so many would take for ever
 	}
 	r.p.nodes = c.N + c.Learners
 	r.p.first = map[raft.ServerID]bool{}

@@ -186,6 +186,9 @@ func (x *exploring) exploreOwn(ctx context.Context, c *call) error {
 	if x.shard != "" || x.out != "" {
 		return misuse("-shard and -out are for a search whose program stays the same; leave them away with -raft")
 	}
+	if x.guided || x.coverage || x.twice != 0 {
+		return misuse("-guided, -coverage and -check-determinism look into runs of this process, and with -raft there are none; leave them away")
+	}
 	b, err := x.shared.own.build(ctx)
 	if err != nil {
 		return err

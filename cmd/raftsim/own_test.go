@@ -434,6 +434,9 @@ func TestFilesThatCannotReplaceOursAreRefused(t *testing.T) {
 		{[]string{"explore", "-raft", clash}, "mine.go declares Core, and so does ours in core.go"},
 		{[]string{"explore", "-raft", clash, "-src", dir}, "no go.mod of the module ticketing"},
 		{[]string{"explore", "-raft", clash, "-out", filepath.Join(dir, "out")}, "-shard and -out"},
+		{[]string{"explore", "-raft", clash, "-guided"}, "-guided, -coverage and -check-determinism"},
+		{[]string{"explore", "-raft", clash, "-coverage"}, "leave them away"},
+		{[]string{"explore", "-raft", clash, "-check-determinism"}, "leave them away"},
 		{[]string{"grade"}, "-raft DIR"},
 		{[]string{"worker"}, "by itself"},
 	} {

@@ -12,6 +12,9 @@ import (
 
 const whenArgs = "[flags] SEED|NAME|FILE"
 
+// mostFutures bounds what is asked for: a million runs from each of thirty moments take hours.
+const mostFutures = 1_000_000
+
 // when is raftsim when: from which moment on a failing run could not be saved.
 func when(ctx context.Context, c *call) error {
 	var l look
@@ -28,8 +31,8 @@ func when(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if q.Futures < 1 || q.Jobs < 0 {
-		return misuse("-futures must be at least 1, and -j not negative")
+	if q.Futures < 1 || q.Futures > mostFutures || q.Jobs < 0 {
+		return misuse("-futures must be at least 1 and at most %d, and -j not negative", mostFutures)
 	}
 	names := c.flags.Args()
 	if len(names) == 1 && seed == "" {

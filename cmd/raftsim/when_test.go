@@ -28,6 +28,7 @@ func TestWhereThereIsNoMomentItSaysWhy(t *testing.T) {
 		{[]string{"late-expire"}, "late-expire does not fail"},
 		{[]string{"1", "-seed"}, "when takes one scenario"},
 		{[]string{"-futures", "0", "1"}, "-futures must be"},
+		{[]string{"-futures", "99999999999999", "-without", "expire-token", failingSeed}, "at most 1000000"},
 		{[]string{"-j", "-1", "1"}, "-j not negative"},
 		{[]string{"late-expir"}, `"late-expire"`},
 		{[]string{"-faults", "mild", "late-expire"}, "a scenario says so itself"},
