@@ -296,7 +296,7 @@ func TestTheSearchFindsSnapshotsThatAreTakenLightly(t *testing.T) {
 			"if !c.log.matches(index, s.LastIncludedTerm) {", "if c.log.lastIndex() < index {", "log-matching",
 		},
 		"a log that matches is dropped": {
-			"if !c.log.matches(index, s.LastIncludedTerm) {", "if true {", "log-matching",
+			"if !c.log.matches(index, s.LastIncludedTerm) {", "if true {", "log-matching state-machine-safety",
 		},
 		"the log begins behind what is not durable": {
 			"	c.snapshots.saving, c.snapshots.asked = &Snapshot{index, term, c.membersAt(index), data}, false\n",
