@@ -685,7 +685,7 @@ func TestAMalformedFileIsExplained(t *testing.T) {
 		{"# T\nnodes 0", `f:2: "0" is out of range; expected at least 1 and not a giant number`},
 		{"# T\nnodes 10", "f:2: 10 nodes are too many; expected 1 to 9"},
 		{"# T\nnodes 3 learners 0", `f:2: "0" is out of range; expected at least 1 and not a giant number`},
-		{"# T\nnodes 99999999999", "f:2: 99999999999 nodes are too many; expected 1 to 9"},
+		{"# T\nnodes 1000000000", "f:2: 1000000000 nodes are too many; expected 1 to 9"},
 		{"# T\nnodes 7 learners 3", "f:2: 10 nodes are too many; expected 1 to 9"},
 		{"# T\nnodes 9\nadd S10", "f:3: S10 is one server too many; expected at most 9"},
 		{"# T\nnodes 3 learners 1\npromote S4\npromote S1", "f:4: S1 votes already; expected a learner"},
