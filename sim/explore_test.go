@@ -207,8 +207,8 @@ func TestASearchThatIsCutShortCountsAnUnbrokenRunOfSeeds(t *testing.T) {
 // A random run is a scenario like any other: written down and read again it is the same run.
 func TestARandomRunIsAScenarioFile(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= wide(10, 30); seed++ {
-		faults := FaultNames()[seed%2]
+	for seed := uint64(1); seed <= wide(18, 60); seed++ {
+		faults := FaultNames()[seed%3]
 		plan, err := Plan(seed, faults, 0)
 		if err != nil {
 			t.Fatal(err)

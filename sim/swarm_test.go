@@ -1,13 +1,8 @@
 package sim
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"ticketing/fsm/trace"
 )
 
 // swarmSeeds is how many seeds the tests of a plan look at. It takes some ten milliseconds.
@@ -161,25 +156,6 @@ func TestEveryStrikeAndEveryMomentComesInASwarm(t *testing.T) {
 	f.happened(t, 400, "recoveries")
 	f.happened(t, 40, "recoveries.leaderless", "recoveries.broken", "recoveries.lapsed")
 	f.happened(t, 1, "expire.newer", "sessions.evicted", "members.taken-back", "snapshots.conflict", "grant.rejected")
-}
-
-func TestASwarmRunIsAScenarioFile(t *testing.T) {
-	t.Parallel()
-	for seed := uint64(1); seed <= wide(10, 30); seed++ {
-		plan := swarmPlan(t, seed)
-		again, err := Parse("again.txt", plan.String())
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		a, errA := Run(plan, Options{Record: true})
-		b, errB := Run(again, Options{Record: true})
-		if errA != nil || errB != nil {
-			t.Fatal(errA, errB)
-		}
-		if !slices.EqualFunc(a.Trace.Events, b.Trace.Events, func(x, y trace.Event) bool { return cmp.Equal(x, y) }) {
-			t.Errorf("seed %d: the written plan runs differently", seed)
-		}
-	}
 }
 
 func TestARunSaysWhatItDrew(t *testing.T) {
