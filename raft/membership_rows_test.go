@@ -192,16 +192,22 @@ func TestAServerOnItsWayOutIsHeardAboutTheLogAlone(t *testing.T) {
 	same(t, "an answer of a stranger", rank{raft.Leader, 2, 1}, c.rank(1))
 }
 
-// That its removal is committed a server may be told before it has the entry, and then it is no wiser. So
-// it is told again when it is known to have it, about the last that it surely has.
-//
-//spec:test Members.Leave
-func TestAServerOnItsWayOutIsToldWhatItCanUnderstand(t *testing.T) {
+// fourAgree is a leader of four whose first entry all have on their disks.
+func fourAgree(t *testing.T) *cluster {
 	c := careful(t, 4, state(1, 0))
 	c.elected()
 	for id := raft.ServerID(2); id <= 4; id++ {
 		c.receive(success(id, 2, 0, 1))
 	}
+	return c
+}
+
+// That its removal is committed a server may be told before it has the entry, and then it is no wiser. So
+// it is told again when it is known to have it, about the last that it surely has.
+//
+//spec:test Members.Leave
+func TestAServerOnItsWayOutIsToldWhatItCanUnderstand(t *testing.T) {
+	c := fourAgree(t)
 	gone := c.change(1, servers(1, 2, 3))
 	c.receive(success(2, 2, 1, gone))
 	same(t, "commitIndex", gone, c.status(1).CommitIndex)
@@ -221,11 +227,7 @@ func TestAServerOnItsWayOutIsToldWhatItCanUnderstand(t *testing.T) {
 //
 //spec:test Members.Leave
 func TestAServerOnItsWayOutMayNeedTheSnapshot(t *testing.T) {
-	c := careful(t, 4, state(1, 0))
-	c.elected()
-	for id := raft.ServerID(2); id <= 4; id++ {
-		c.receive(success(id, 2, 0, 1))
-	}
+	c := fourAgree(t)
 	gone := c.change(1, servers(1, 2, 3))
 	last := c.propose(1, "x")
 	c.receive(success(2, 2, 1, last))
@@ -401,11 +403,7 @@ func TestALearnerThatIsSilentOrFarBehindIsNotPromoted(t *testing.T) {
 //
 //spec:test Members.CaughtUp
 func TestAServerThatIsAddedAgainIsANewOne(t *testing.T) {
-	c := careful(t, 4, state(1, 0))
-	c.elected()
-	for id := raft.ServerID(2); id <= 4; id++ {
-		c.receive(success(id, 2, 0, 1))
-	}
+	c := fourAgree(t)
 	gone := c.change(1, servers(1, 2, 3))
 	c.receive(success(2, 2, 1, gone))
 	same(t, "the removal is committed", gone, c.status(1).CommitIndex)
