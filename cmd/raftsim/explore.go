@@ -72,10 +72,7 @@ func explore(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	ended := f.Failed != nil || f.Diverged != nil
-	c.broken = ended || x.all && len(f.Unseen()) > 0
-	c.cut = !ended && (f.Seeds == 0 || ctx.Err() != nil && x.unfinished(f))
-	f.Cut = c.cut
+	ended := x.settle(ctx, c, f)
 	if x.asJSON {
 		return printJSON(c, &x.shared, f)
 	}
@@ -85,6 +82,15 @@ func explore(ctx context.Context, c *call) error {
 		x.printEnd(c, f)
 	}
 	return nil
+}
+
+// settle decides on the exit code, and reports whether something ended the search.
+func (x *exploring) settle(ctx context.Context, c *call, f *sim.Findings) (ended bool) {
+	ended = f.Failed != nil || f.Diverged != nil
+	c.broken = ended || x.all && len(f.Unseen()) > 0
+	c.cut = !ended && (f.Seeds == 0 || ctx.Err() != nil && x.unfinished(f))
+	f.Cut = c.cut
+	return ended
 }
 
 // prepare checks the flags.

@@ -20,9 +20,7 @@ func (x *exploring) guide(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	c.broken = f.Failed != nil || x.all && len(f.Unseen()) > 0
-	c.cut = f.Failed == nil && (f.Seeds == 0 || ctx.Err() != nil && x.unfinished(&f.Findings))
-	f.Cut = c.cut
+	x.settle(ctx, c, &f.Findings)
 	file := cmp.Or(x.save, fmt.Sprintf("guided-%d.txt", f.Last))
 	if f.Failing != nil {
 		if err := os.WriteFile(file, []byte(f.Failing.Text), 0o644); err != nil {
