@@ -275,15 +275,21 @@ func TestARestartedServerGoesByItsLog(t *testing.T) {
 	})
 }
 
+// withOneRemoved removes a server that does not lead, and gives all the time to hear of it.
+func (c *cluster) withOneRemoved(t *testing.T, leader raft.ServerID) (k *Client, gone raft.ServerID) {
+	t.Helper()
+	k, gone = c.client(t, "A"), leader%3+1
+	if err := k.Remove(within(t), gone); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * longest)
+	return k, gone
+}
+
 // A leader tells one that it has removed, and then speaks to it no more.
 func TestAServerThatWasRemovedIsToldAndThenLeftAlone(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
-		k := c.client(t, "A")
-		gone := leader%3 + 1
-		if err := k.Remove(within(t), gone); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(4 * longest)
+		k, gone := c.withOneRemoved(t, leader)
 		term := coreStatus(c.nodes[leader]).Term
 		if got := membersOf(t, c.nodes[gone]); strings.Contains(got, fmt.Sprint(gone)) {
 			t.Errorf("it goes by %s", got)
@@ -322,12 +328,7 @@ func TestAServerThatWasRemovedIsToldAndThenLeftAlone(t *testing.T) {
 // It still knows that when its log, with the entry that has removed it, has become a snapshot.
 func TestARemovedServerThatStartsFromASnapshotSaysSo(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, c *cluster, leader raft.ServerID) {
-		k := c.client(t, "A")
-		gone := leader%3 + 1
-		if err := k.Remove(within(t), gone); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(4 * longest)
+		k, gone := c.withOneRemoved(t, leader)
 		snapshot, err := k.Snapshot(within(t), place(gone))
 		if _, index := memberIndex(t, c.nodes[gone]); err != nil || snapshot.Index < index {
 			t.Fatalf("the snapshot goes up to entry %d, %v; the removal is %d", snapshot.Index, err, index)
