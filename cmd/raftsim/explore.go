@@ -74,7 +74,7 @@ func explore(ctx context.Context, c *call) error {
 	}
 	ended := x.settle(ctx, c, f)
 	if x.asJSON {
-		return printJSON(c, &x.shared, f)
+		return printJSON(c, &x.shared, f, x.shared.replayCommand)
 	}
 	c.printFindings(&x.look, &x.shared, x.search, f, time.Since(x.begun))
 	c.printCurve(f.Curve)

@@ -28,7 +28,7 @@ func (x *exploring) guide(ctx context.Context, c *call) error {
 		}
 	}
 	if x.asJSON {
-		return printJSON(c, &x.shared, &f.Findings)
+		return printJSON(c, &x.shared, &f.Findings, func(uint64) string { return "raftsim run " + file })
 	}
 	fmt.Fprintf(c.out, "runs %d-%d, guided, faults %s: %d runs, %d of them made of others; %.1f cluster-hours simulated, in %s\n",
 		f.First, max(f.Last, f.First), x.shared.faults, f.Seeds, f.Mutants, float64(f.SimTime)/3.6e9,

@@ -24,6 +24,10 @@ func TestAGuidedSearchLeadsToAFile(t *testing.T) {
 	if code, out, errs := try(strings.Fields(again)...); code != exitBroken || !strings.Contains(out, "BROKEN  removal-meant") {
 		t.Errorf("exit %d, %s\n%s", code, errs, out)
 	}
+	_, out, _ = try("explore", "-guided", "-without", "expire-token", "-save", file, "-json")
+	if !strings.Contains(out, `"raftsim run `+file+`"`) || !strings.Contains(out, `"raftsim shrink `+file+`"`) {
+		t.Errorf("as JSON:\n%s", out)
+	}
 	if code, _, errs := try("shrink", file); code != exitHeld || !strings.Contains(errs, "removal-meant: ") {
 		t.Errorf("exit %d, %s", code, errs)
 	}

@@ -112,10 +112,11 @@ func (m *meter) clear() {
 	}
 }
 
-func printJSON(c *call, shared *searchFlags, f *sim.Findings) error {
+// printJSON prints a search; again says which command runs a seed that failed once more.
+func printJSON(c *call, shared *searchFlags, f *sim.Findings, again func(seed uint64) string) error {
 	report := jsonReport(shared, f)
 	if r := f.Failed; r != nil {
-		line := failureOf(r, shared.replayCommand(r.Seed))
+		line := failureOf(r, again(r.Seed))
 		addFailure(report, line.Violated, line.Failure, line.Replay)
 	}
 	return c.printAsJSON(report)
