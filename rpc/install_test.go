@@ -69,13 +69,25 @@ func TestAServerThatWasAwayCatchesUpUnderLoad(t *testing.T) {
 	away := leader%3 + 1
 	k := c.client(t, "A")
 	held := lock(t, k, "held", time.Hour)
-	before, _ := applied(c.nodes[away])
 	c.stop(away)
 	stop := load(t, c, 8)
-	eventually(t, "the log has no entry of before", func() bool {
-		first, _ := look(c.nodes[leader], func(r *fsm.Replica) raft.Index { return r.Core().FirstIndex() })
-		return first > before+1
+	// What fills the leader's window waits for a connection, and gets there first: it will do as long as
+	// the log goes on right behind it.
+	var sent raft.Index
+	eventually(t, "the leader's window is full", func() bool {
+		full, _ := look(c.nodes[leader], func(r *fsm.Replica) bool {
+			next, _ := r.Core().Progress(away)
+			sent = next - 1
+			return r.Core().Status().LastIndex > sent+maxBatch
+		})
+		return full
 	})
+	for id, n := range c.nodes { // whoever of them leads when it is back
+		eventually(t, fmt.Sprintf("the log of server %d begins behind that", id), func() bool {
+			first, _ := look(n, func(r *fsm.Replica) raft.Index { return r.Core().FirstIndex() })
+			return first > sent+1
+		})
+	}
 	c.restart(away)
 	goal, _ := applied(c.nodes[leader])
 	eventually(t, "it has caught up", func() bool {
@@ -85,7 +97,7 @@ func TestAServerThatWasAwayCatchesUpUnderLoad(t *testing.T) {
 	behind, _ := applied(c.nodes[leader])
 	now, _ := applied(c.nodes[away])
 	got := scrape(t, c.nodes[away])[`lockd_snapshots_total{from="leader"}`]
-	if times := stop(); times == 0 || got < 1 || got > 2 {
+	if times := stop(); times == 0 || got == 0 {
 		t.Errorf("it got %v snapshots, while clients were served %d times", got, times)
 	}
 	for id, n := range c.nodes {
