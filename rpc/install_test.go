@@ -97,7 +97,7 @@ func TestAServerThatWasAwayCatchesUpUnderLoad(t *testing.T) {
 	behind, _ := applied(c.nodes[leader])
 	now, _ := applied(c.nodes[away])
 	got := scrape(t, c.nodes[away])[`lockd_snapshots_total{from="leader"}`]
-	if times := stop(); times == 0 || got == 0 {
+	if times := stop(); times == 0 || got < 1 || got > 2 {
 		t.Errorf("it got %v snapshots, while clients were served %d times", got, times)
 	}
 	for id, n := range c.nodes {
