@@ -38,15 +38,30 @@ func BenchmarkTwentyOps(b *testing.B) {
 	})
 }
 
+// BenchmarkSwarm is what a search does for each seed: it draws the plan, makes the world, runs it and asks
+// the judge.
+func BenchmarkSwarm(b *testing.B) {
+	meter := measure(b)
+	var events int64
+	var simulated trace.Time
+	for i := range b.N {
+		r, err := Search{Faults: "swarm"}.Run(uint64(i)+1, Options{})
+		if err != nil || !r.Held() {
+			b.Fatal(r, err)
+		}
+		events += r.Steps
+		simulated += r.End
+	}
+	spent := meter(events, simulated)
+	b.ReportMetric(float64(b.N)/spent.Seconds(), "seeds/s")
+}
+
 // simulate runs b.N seconds, in worlds of up to ten minutes each: logs without snapshots only grow.
 // Time is this process's time on a core, since a machine may have other things to do.
 func simulate(b *testing.B, clients []Actor, second func(w *World, now trace.Time)) {
 	const most = 600
 	var events int64
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as raftsim has it
-	start := coreTime(b)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	meter := measure(b)
 	for left := b.N; left > 0; left -= most {
 		w := newWorld(uint64(left), defaultConfig(), clients)
 		if err := w.start(); err != nil {
@@ -63,12 +78,26 @@ func simulate(b *testing.B, clients []Actor, second func(w *World, now trace.Tim
 		}
 		events += w.steps
 	}
-	b.StopTimer()
-	spent := coreTime(b) - start
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(b.N)/3600/spent.Seconds(), "cluster-hours/s")
-	b.ReportMetric(float64(spent.Nanoseconds())/float64(events), "ns/event")
-	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(events), "allocs/event")
+	meter(events, trace.Time(b.N)*trace.Second)
+}
+
+// measure begins to measure. What it returns reports how many simulated hours a second of a core was good
+// for, and what an event has cost, and returns the time.
+func measure(b *testing.B) func(events int64, simulated trace.Time) time.Duration {
+	percent := debug.SetGCPercent(400) // as raftsim has it
+	start := coreTime(b)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	return func(events int64, simulated trace.Time) time.Duration {
+		b.StopTimer()
+		spent := coreTime(b) - start
+		runtime.ReadMemStats(&after)
+		debug.SetGCPercent(percent)
+		b.ReportMetric(float64(simulated)/float64(3600*trace.Second)/spent.Seconds(), "cluster-hours/s")
+		b.ReportMetric(float64(spent.Nanoseconds())/float64(events), "ns/event")
+		b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(events), "allocs/event")
+		return spent
+	}
 }
 
 // coreTime is what this process has used of the machine's cores.
