@@ -96,160 +96,175 @@ func InvariantNames() []string {
 // hooks has the invariants sorted by the moments that they watch, so that an event costs only those
 // that it can concern.
 type hooks struct {
-	onStep, onChange, onAppend, onSend, onReceived []invariant
-	onPropose, onApply, onFirstApply, onAnswer     []invariant
-	onTook, onHeard, onStore, onBoot, onRead       []invariant
-	onShown, onLanded, onSaves, onRestored, onEnd  []invariant
+	onStep, onStore, onRestart []hook[func(*World, *node) string]
+	onChange                   []hook[func(w *World, n *node, before, after *raft.Status) string]
+	onAppend                   []hook[func(*World, *node, *raft.Status, []raft.Entry) string]
+	onSend, onReceived         []hook[func(*World, *node, *raft.Message) string]
+	onPropose                  []hook[func(*World, *node, *fsm.Proposed) string]
+	onApply, onFirstApply      []hook[func(*World, *node, *fsm.Applied) string]
+	onTook                     []hook[func(*World, *node, *fsm.Output) string]
+	onAnswer                   []hook[func(*World, *node, *fsm.Request, *fsm.Reply) string]
+	onRead                     []hook[func(*World, *node, *openRead, *fsm.Reply) string]
+	onHeard                    []hook[func(*World, *client, fsm.Token) string]
+	onShown                    []hook[func(w *World, key string, token fsm.Token, passes bool) string]
+	onLanded                   []hook[func(w *World, key string, token fsm.Token) string]
+	onSaves                    []hook[func(*World, *node, *raft.Snapshot) string]
+	onRestored                 []hook[func(*World, *node, raft.Index) string]
+	onEnd                      []hook[func(*World) string]
 }
 
-func newHooks() hooks {
-	var h hooks
+// hook is one moment of an invariant.
+type hook[F any] struct {
+	name string
+	ask  F
+}
+
+func newHooks() (h hooks) {
 	for _, i := range invariants() {
-		add := func(to *[]invariant, wanted bool) {
-			if wanted {
-				*to = append(*to, i)
-			}
-		}
-		add(&h.onStep, i.step != nil)
-		add(&h.onChange, i.change != nil)
-		add(&h.onAppend, i.append != nil)
-		add(&h.onSend, i.send != nil)
-		add(&h.onReceived, i.received != nil)
-		add(&h.onPropose, i.propose != nil)
-		add(&h.onApply, i.apply != nil)
-		add(&h.onFirstApply, i.firstApply != nil)
-		add(&h.onTook, i.took != nil)
-		add(&h.onAnswer, i.answer != nil)
-		add(&h.onHeard, i.heard != nil)
-		add(&h.onRead, i.read != nil)
-		add(&h.onShown, i.shown != nil)
-		add(&h.onLanded, i.landed != nil)
-		add(&h.onSaves, i.saves != nil)
-		add(&h.onRestored, i.restored != nil)
-		add(&h.onStore, i.store != nil)
-		add(&h.onBoot, i.restart != nil)
-		add(&h.onEnd, i.end != nil)
+		h.add(i)
 	}
 	return h
 }
 
-func (w *World) judge(i *invariant, n *node, problem string) {
+func (h *hooks) add(i invariant) {
+	hang(&h.onStep, i.name, i.step, i.step != nil)
+	hang(&h.onChange, i.name, i.change, i.change != nil)
+	hang(&h.onAppend, i.name, i.append, i.append != nil)
+	hang(&h.onSend, i.name, i.send, i.send != nil)
+	hang(&h.onReceived, i.name, i.received, i.received != nil)
+	hang(&h.onPropose, i.name, i.propose, i.propose != nil)
+	hang(&h.onApply, i.name, i.apply, i.apply != nil)
+	hang(&h.onFirstApply, i.name, i.firstApply, i.firstApply != nil)
+	hang(&h.onTook, i.name, i.took, i.took != nil)
+	hang(&h.onAnswer, i.name, i.answer, i.answer != nil)
+	hang(&h.onRead, i.name, i.read, i.read != nil)
+	hang(&h.onHeard, i.name, i.heard, i.heard != nil)
+	hang(&h.onShown, i.name, i.shown, i.shown != nil)
+	hang(&h.onLanded, i.name, i.landed, i.landed != nil)
+	hang(&h.onSaves, i.name, i.saves, i.saves != nil)
+	hang(&h.onRestored, i.name, i.restored, i.restored != nil)
+	hang(&h.onStore, i.name, i.store, i.store != nil)
+	hang(&h.onRestart, i.name, i.restart, i.restart != nil)
+	hang(&h.onEnd, i.name, i.end, i.end != nil)
+}
+
+func hang[F any](to *[]hook[F], name string, ask F, wanted bool) {
+	if wanted {
+		*to = append(*to, hook[F]{name, ask})
+	}
+}
+
+func (w *World) judge(invariant string, where Actor, problem string) {
 	if problem != "" {
-		w.violate(i.name, n.name, problem)
+		w.violate(invariant, where, problem)
 	}
 }
 
 func (h *hooks) step(w *World, n *node) {
 	for i := range h.onStep {
-		w.judge(&h.onStep[i], n, h.onStep[i].step(w, n))
+		w.judge(h.onStep[i].name, n.name, h.onStep[i].ask(w, n))
 	}
 }
 
 func (h *hooks) change(w *World, n *node, before, after *raft.Status) {
 	for i := range h.onChange {
-		w.judge(&h.onChange[i], n, h.onChange[i].change(w, n, before, after))
+		w.judge(h.onChange[i].name, n.name, h.onChange[i].ask(w, n, before, after))
 	}
 }
 
 func (h *hooks) append(w *World, n *node, before *raft.Status, entries []raft.Entry) {
 	for i := range h.onAppend {
-		w.judge(&h.onAppend[i], n, h.onAppend[i].append(w, n, before, entries))
+		w.judge(h.onAppend[i].name, n.name, h.onAppend[i].ask(w, n, before, entries))
 	}
 }
 
 func (h *hooks) send(w *World, n *node, m *raft.Message) {
 	for i := range h.onSend {
-		w.judge(&h.onSend[i], n, h.onSend[i].send(w, n, m))
+		w.judge(h.onSend[i].name, n.name, h.onSend[i].ask(w, n, m))
 	}
 }
 
 func (h *hooks) received(w *World, n *node, m *raft.Message) {
 	for i := range h.onReceived {
-		w.judge(&h.onReceived[i], n, h.onReceived[i].received(w, n, m))
+		w.judge(h.onReceived[i].name, n.name, h.onReceived[i].ask(w, n, m))
 	}
 }
 
 func (h *hooks) propose(w *World, n *node, p *fsm.Proposed) {
 	for i := range h.onPropose {
-		w.judge(&h.onPropose[i], n, h.onPropose[i].propose(w, n, p))
+		w.judge(h.onPropose[i].name, n.name, h.onPropose[i].ask(w, n, p))
 	}
 }
 
 func (h *hooks) apply(w *World, n *node, a *fsm.Applied) {
 	for i := range h.onApply {
-		w.judge(&h.onApply[i], n, h.onApply[i].apply(w, n, a))
+		w.judge(h.onApply[i].name, n.name, h.onApply[i].ask(w, n, a))
 	}
 }
 
 func (h *hooks) firstApply(w *World, n *node, a *fsm.Applied) {
 	for i := range h.onFirstApply {
-		w.judge(&h.onFirstApply[i], n, h.onFirstApply[i].firstApply(w, n, a))
+		w.judge(h.onFirstApply[i].name, n.name, h.onFirstApply[i].ask(w, n, a))
 	}
 }
 
 func (h *hooks) took(w *World, n *node, out *fsm.Output) {
 	for i := range h.onTook {
-		w.judge(&h.onTook[i], n, h.onTook[i].took(w, n, out))
+		w.judge(h.onTook[i].name, n.name, h.onTook[i].ask(w, n, out))
 	}
 }
 
 func (h *hooks) heard(w *World, c *client, token fsm.Token) {
 	for i := range h.onHeard {
-		if problem := h.onHeard[i].heard(w, c, token); problem != "" {
-			w.violate(h.onHeard[i].name, c.name, problem)
-		}
+		w.judge(h.onHeard[i].name, c.name, h.onHeard[i].ask(w, c, token))
 	}
 }
 
 func (h *hooks) shown(w *World, key string, token fsm.Token, passes bool) {
 	for i := range h.onShown {
-		if problem := h.onShown[i].shown(w, key, token, passes); problem != "" {
-			w.violate(h.onShown[i].name, Actor(key), problem)
-		}
+		w.judge(h.onShown[i].name, Actor(key), h.onShown[i].ask(w, key, token, passes))
 	}
 }
 
 func (h *hooks) landed(w *World, key string, token fsm.Token) {
 	for i := range h.onLanded {
-		if problem := h.onLanded[i].landed(w, key, token); problem != "" {
-			w.violate(h.onLanded[i].name, Actor(key), problem)
-		}
+		w.judge(h.onLanded[i].name, Actor(key), h.onLanded[i].ask(w, key, token))
 	}
 }
 
 func (h *hooks) answer(w *World, n *node, q *fsm.Request, y *fsm.Reply) {
 	for i := range h.onAnswer {
-		w.judge(&h.onAnswer[i], n, h.onAnswer[i].answer(w, n, q, y))
+		w.judge(h.onAnswer[i].name, n.name, h.onAnswer[i].ask(w, n, q, y))
 	}
 }
 
 func (h *hooks) read(w *World, n *node, r *openRead, y *fsm.Reply) {
 	for i := range h.onRead {
-		w.judge(&h.onRead[i], n, h.onRead[i].read(w, n, r, y))
+		w.judge(h.onRead[i].name, n.name, h.onRead[i].ask(w, n, r, y))
 	}
 }
 
 func (h *hooks) saves(w *World, n *node, s *raft.Snapshot) {
 	for i := range h.onSaves {
-		w.judge(&h.onSaves[i], n, h.onSaves[i].saves(w, n, s))
+		w.judge(h.onSaves[i].name, n.name, h.onSaves[i].ask(w, n, s))
 	}
 }
 
 func (h *hooks) restored(w *World, n *node, end raft.Index) {
 	for i := range h.onRestored {
-		w.judge(&h.onRestored[i], n, h.onRestored[i].restored(w, n, end))
+		w.judge(h.onRestored[i].name, n.name, h.onRestored[i].ask(w, n, end))
 	}
 }
 
 func (h *hooks) store(w *World, n *node) {
 	for i := range h.onStore {
-		w.judge(&h.onStore[i], n, h.onStore[i].store(w, n))
+		w.judge(h.onStore[i].name, n.name, h.onStore[i].ask(w, n))
 	}
 }
 
 func (h *hooks) restart(w *World, n *node) {
-	for i := range h.onBoot {
-		w.judge(&h.onBoot[i], n, h.onBoot[i].restart(w, n))
+	for i := range h.onRestart {
+		w.judge(h.onRestart[i].name, n.name, h.onRestart[i].ask(w, n))
 	}
 }
 
@@ -259,8 +274,6 @@ func (h *hooks) end(w *World) {
 		if len(w.broken) > 0 {
 			return
 		}
-		if problem := h.onEnd[i].end(w); problem != "" {
-			w.violate(h.onEnd[i].name, "clients", problem)
-		}
+		w.judge(h.onEnd[i].name, "clients", h.onEnd[i].ask(w))
 	}
 }

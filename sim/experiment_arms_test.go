@@ -124,7 +124,7 @@ func TestALockDelayFollowsAnExpireAndNoRelease(t *testing.T) {
 			}
 			return ""
 		}
-		b.checks.onFirstApply = append(b.checks.onFirstApply, invariant{firstApply: see})
+		b.checks.add(invariant{firstApply: see})
 		if err := b.run(); err != nil {
 			t.Fatal(err)
 		}

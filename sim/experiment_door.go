@@ -33,8 +33,8 @@ func (d *door) hang(w *World) {
 	for i := range d.behind {
 		d.behind[i].let = map[int32]uint64{}
 	}
-	w.checks.onStep = append(w.checks.onStep, invariant{step: d.open})
-	w.checks.onApply = append(w.checks.onApply, invariant{apply: d.shut})
+	w.checks.add(invariant{step: d.open})
+	w.checks.add(invariant{apply: d.shut})
 }
 
 // shut closes the door when a tenure has ended by an Expire.

@@ -146,7 +146,7 @@ func liveThrough(seed uint64, elections int) (*life, error) {
 		return nil, err
 	}
 	l.reign(w, w.leader())
-	w.checks.onApply = append(w.checks.onApply, invariant{apply: l.follow})
+	w.checks.add(invariant{apply: l.follow})
 	if err := w.do(Acquire{Client: "A", Key: experimentKey, Lease: duration(lifeLease)}); err != nil {
 		return nil, err
 	}
