@@ -11,34 +11,26 @@ import (
 // The core has no logger. What an event was, and which rule decided it, is derived here from the
 // state before, the input, and the state after.
 
-// observe looks at what a node has just done, before any of it takes effect outside.
+// observe looks at what a node has just done, before any of it takes effect outside. Most inputs change
+// nothing, and then there is little to look at.
 func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 	n.before, n.status = n.status, n.replica.Core().Status()
-	before, after := &n.before, &n.status
+	changed, wrote := n.before != n.status, out.Write.Seq != 0
 	if w.deep {
 		w.checkDeep(n)
 	}
-	kept := false
-	n.behind, kept = w.observeTrim(n, before, out)
-	w.observeMembers(n, out, kept)
-	if len(out.Write.Entries) > 0 {
-		w.observeAppend(n, before, out)
+	if wrote {
+		w.observeWrite(n, out)
 	}
-	w.observeEnd(n, out)
-	left := w.observeLeft(n, before, after)
-	if w.trace != nil {
-		w.traceState(n, before, after, received, left)
-		w.traceWrite(n, &out.Write)
-	}
-	if *before != *after {
-		w.countState(before, after)
-		w.countLead(n, before, after, left)
-		w.checks.change(w, n, before, after)
+	if changed || wrote {
+		w.observeState(n, out, received, changed)
 	}
 	if received != nil {
 		w.checks.received(w, n, received)
 	}
-	w.observeRestored(n, out)
+	if out.Restored != 0 {
+		w.observeRestored(n, out)
+	}
 	// What is committed is applied first, and what to propose is decided on that.
 	for i := range out.Applied {
 		w.observeApply(n, &out.Applied[i])
@@ -50,15 +42,45 @@ func (w *World) observe(n *node, out *fsm.Output, received *raft.Message) {
 		w.countProposed(&out.Proposed[i])
 		w.checks.propose(w, n, &out.Proposed[i])
 	}
-	w.checks.took(w, n, out)
-	w.observeTransfer(n)
+	if changed || wrote || len(out.Applied) > 0 {
+		w.checks.took(w, n, out)
+	}
+	w.observeTransfer(n, changed)
 	for i := range out.Messages {
 		w.checks.send(w, n, &out.Messages[i])
 	}
-	w.observeSave(n, out)
+	if out.Save != nil {
+		w.observeSave(n, out)
+	}
 }
 
-// observeAppend follows the log in memory: every change of it is in a write's entries.
+// observeWrite follows the log in memory: every change of it is in a write.
+func (w *World) observeWrite(n *node, out *fsm.Output) {
+	kept := false
+	n.behind, kept = w.observeTrim(n, &n.before, out)
+	w.observeMembers(n, out, kept)
+	if len(out.Write.Entries) > 0 {
+		w.observeAppend(n, &n.before, out)
+	}
+	w.observeEnd(n, out)
+}
+
+// observeState sees a node's Raft state become another.
+func (w *World) observeState(n *node, out *fsm.Output, received *raft.Message, changed bool) {
+	before, after := &n.before, &n.status
+	left := w.observeLeft(n, before, after)
+	if w.trace != nil {
+		w.traceState(n, before, after, received, left)
+		w.traceWrite(n, &out.Write)
+	}
+	if changed {
+		w.countState(before, after)
+		w.countLead(n, before, after, left)
+		w.checks.change(w, n, before, after)
+	}
+}
+
+// observeAppend follows the entries that come into the log.
 func (w *World) observeAppend(n *node, before *raft.Status, out *fsm.Output) {
 	entries := out.Write.Entries
 	first := entries[0].Index

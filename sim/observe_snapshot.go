@@ -75,9 +75,6 @@ func (w *World) observeEnd(n *node, out *fsm.Output) {
 
 // observeRestored follows a table that has become a snapshot's.
 func (w *World) observeRestored(n *node, out *fsm.Output) {
-	if out.Restored == 0 {
-		return
-	}
 	w.counters[countSnapshotsRestored]++
 	if w.trace != nil {
 		w.emitNode(n, trace.Event{Kind: trace.KindTable, Snapshot: trace.OfSnapshot(n.replica.Core().Snapshot())})
@@ -105,9 +102,6 @@ func (w *World) countLeases(n *node) {
 // observeSave sees a snapshot that is about to be made durable: one of its own, or one of a leader's, of
 // entries that this server has not applied.
 func (w *World) observeSave(n *node, out *fsm.Output) {
-	if out.Save == nil {
-		return
-	}
 	if w.trace != nil {
 		w.emitNode(n, trace.Event{Kind: trace.KindKeep, Snapshot: trace.OfSnapshot(out.Save)})
 	}

@@ -30,12 +30,12 @@ func (w *World) doTransfer(c Transfer) {
 
 // observeTransfer counts what transfers come to: the server that was named leads the next term, or the
 // old leader still leads and has stopped trying.
-func (w *World) observeTransfer(n *node) {
+func (w *World) observeTransfer(n *node, changed bool) {
 	if n.handing.to != 0 && n.status.Role == raft.Leader && n.replica.Core().Transferring() == 0 {
 		w.counters[countTransfersGivenUp]++
 		n.handing = handing{}
 	}
-	if !becameLeader(&n.before, &n.status) {
+	if !changed || !becameLeader(&n.before, &n.status) {
 		return
 	}
 	for _, old := range w.nodes {
