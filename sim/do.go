@@ -169,8 +169,7 @@ func (w *World) doDeliver(c Deliver) error {
 		w.cause = 0
 		switch c.Verb {
 		case "drop":
-			f := w.land(slots[nth])
-			w.lose(f, "dropped")
+			w.discard(slots[nth], "dropped")
 		case "duplicate":
 			f := w.flights[slots[nth]]
 			w.duplicate(&f)

@@ -122,7 +122,7 @@ func (b *bench) event(limit trace.Time) {
 	b.watch.look()
 	b.sum.Refused += b.counters[countRefused] - refused
 	if b.counters[countWritten] > taken {
-		b.took(b.landed.client)
+		b.took(b.performed)
 	}
 	for i := range b.programs {
 		b.heard(&b.programs[i])

@@ -193,12 +193,20 @@ func (w *World) launch(f *flight, delay trace.Time) {
 	}
 }
 
-// land takes a message out of the network. What it returns is good until the next one lands.
+// land takes a message out of the network. It stays where it is until its slot is freed.
 func (w *World) land(slot uint32) *flight {
-	w.landed = w.flights[slot]
-	w.flights[slot] = flight{gen: w.landed.gen}
-	w.freeSlots = append(w.freeSlots, slot)
-	return &w.landed
+	f := &w.flights[slot]
+	f.flying = false
+	return f
+}
+
+// free lets another message have the slot of one that has landed.
+func (w *World) free(slot uint32) { w.freeSlots = append(w.freeSlots, slot) }
+
+// discard takes a message out of the network that nobody gets.
+func (w *World) discard(slot uint32, why string) {
+	w.lose(w.land(slot), why)
+	w.free(slot)
 }
 
 // arrive is the delivery of a message whose time has come.
@@ -214,9 +222,10 @@ func (w *World) deliver(slot uint32) {
 	f := w.land(slot)
 	if w.links[f.from][f.to].cut {
 		w.lose(f, "cut")
-		return
+	} else {
+		w.handOver(f)
 	}
-	w.handOver(f)
+	w.free(slot)
 }
 
 // handOver gives a message that has arrived to a node, a client or a resource.

@@ -204,7 +204,7 @@ func TestASlotThatIsUsedAgainDeliversNothingStale(t *testing.T) {
 	w := postOffice(t, LinkSpec{})
 	post(w, "A", 1)
 	stale := w.queue.pop()
-	w.land(stale.slot) // as "drop" does
+	w.discard(stale.slot, "dropped")
 	post(w, "A", 2)
 	fresh := w.queue.pop()
 	if stale.slot != fresh.slot {

@@ -153,15 +153,7 @@ func (w *World) nodeTimer(n *node) {
 // wake lets a node read its clock.
 func (w *World) wake(n *node) {
 	local := n.clock.at(w.now)
-	kind := trace.KindWake
-	switch {
-	case local < n.replica.Core().Deadline():
-	case n.status.Role == raft.Leader:
-		kind = trace.KindHeartbeatTimeout
-	default:
-		kind = trace.KindElectionTimeout
-	}
-	w.traceInput(n, kind, "")
+	w.traceWake(n, local)
 	w.prepare(n)
 	n.replica.Tick(local)
 	w.step(n, nil)

@@ -33,6 +33,19 @@ func (w *World) traceInput(n *node, kind trace.EventKind, text string) {
 	}
 }
 
+// traceWake is a reading of a node's clock, and the timer that has run out by it.
+func (w *World) traceWake(n *node, local raft.Time) {
+	switch {
+	case w.trace == nil:
+	case local < n.replica.Core().Deadline():
+		w.traceInput(n, trace.KindWake, "")
+	case n.status.Role == raft.Leader:
+		w.traceInput(n, trace.KindHeartbeatTimeout, "")
+	default:
+		w.traceInput(n, trace.KindElectionTimeout, "")
+	}
+}
+
 func (w *World) traceSaved(n *node, seq uint64) {
 	if w.trace != nil {
 		w.cause = w.traceDisk(n, trace.KindSaved, seq)

@@ -139,6 +139,7 @@ func (w *World) perform(f *flight, high fsm.Token) {
 	w.counters[count]++
 	w.traceResource(f, c.state, high)
 	if !f.client.read {
+		w.performed = f.client
 		w.checks.landed(w, f.client.request.Key, f.client.token)
 	}
 }
@@ -151,7 +152,7 @@ func (w *World) restartResource(key string) {
 	}
 	for slot := range w.flights {
 		if f := &w.flights[slot]; f.flying && f.inside && f.client.request.Key == key {
-			w.lose(w.land(uint32(slot)), "the resource restarts")
+			w.discard(uint32(slot), "the resource restarts")
 		}
 	}
 }

@@ -28,10 +28,10 @@ type World struct {
 	config   worldConfig
 
 	flights   []flight
-	landed    flight // the message that is being handled
 	freeSlots []uint32
 	highest   map[string]fsm.Token // fenced resources, by key: the greatest token seen,
 	mistakes  map[string]string    // and what is wrong with those that have a mistake
+	performed *clientMessage       // the last write that a resource has carried out
 
 	counters  counters
 	checks    hooks
