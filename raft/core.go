@@ -123,7 +123,7 @@ func (c *Core) Tick(now Time) {
 	}
 	c.now = now
 	switch {
-	case now < c.Deadline():
+	case c.role != Leader && now < c.electionDue:
 	case c.role != Leader:
 		c.ElectionTimeout()
 	case now >= c.quorumDue(): // checkquorum.go

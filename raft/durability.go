@@ -61,7 +61,7 @@ type held struct {
 
 // Take returns what there is to do since the last Take: the messages that may leave, the one write
 // that makes the present state durable, and the entries that have become committed.
-func (c *Core) Take() Output {
+func (c *Core) Take() (out Output) {
 	c.ready = c.ready[:0]
 	c.serveReads() // readindex.go
 	if c.role == Leader {
@@ -69,7 +69,9 @@ func (c *Core) Take() Output {
 		c.replicate()
 		c.dismiss() // membership.go
 	}
-	out := Output{Write: c.takeWrite()}
+	if c.dirty() {
+		out.Write = c.takeWrite()
+	}
 	c.release()
 	out.Save, out.Restore = c.takeSave(), c.TakeRestore() // snapshot.go
 	out.Messages, out.Committed = c.ready, c.TakeCommitted()
@@ -98,9 +100,6 @@ func (c *Core) TakeCommitted() []Entry {
 // takeWrite compares the persistent state with what was handed out before. Handlers change state
 // and leave it at that, so none can forget to save, and many inputs cost one flush.
 func (c *Core) takeWrite() Write {
-	if !c.dirty() {
-		return Write{}
-	}
 	c.seq++
 	w := Write{Seq: c.seq, HardState: c.hardState()}
 	if w.HardState != c.handed {
