@@ -169,14 +169,14 @@ func (c *cluster) checked(n *node, f func()) {
 }
 
 func (c *cluster) take(n *node) {
-	var out Output
+	var out *Output
 	c.checked(n, func() {
 		var err error
 		if out, err = n.Take(); err != nil {
 			c.fatal("server %d: %v", n.id, err)
 		}
 	})
-	c.record(n, out)
+	c.record(n, *out)
 	if err := n.ledger(); err != nil {
 		c.fatal("server %d: %v", n.id, err)
 	}

@@ -152,7 +152,7 @@ type Applied struct {
 	Members  raft.Configuration // of an entry that changes the servers; Envelope is empty then
 }
 
-// Output is what there is to do. Its slices are valid until the next Take.
+// Output is what there is to do. It is the replica's, and valid until the next Take.
 type Output struct {
 	Messages []raft.Message // as in raft.Output
 	Write    raft.Write     // as in raft.Output
@@ -177,7 +177,8 @@ type Replica struct {
 	retired bool        // and never leads again
 	reads   reads
 	changes []change // of members, that are not answered
-	out     Output
+	out     Output   // what is collected for the next Take,
+	taken   Output   // and what the last one has returned
 	failed  error
 
 	snapshots snapshots
@@ -338,16 +339,16 @@ func (r *Replica) Undelivered(q Request, y Reply) {
 // decides what to propose on seeing that, and then it takes raft's output, so that all of it leaves
 // together. An error says that the log holds what this replica cannot read. It has then stopped,
 // loudly and for good; its outputs are empty.
-func (r *Replica) Take() (Output, error) {
+func (r *Replica) Take() (*Output, error) {
 	if r.failed != nil {
-		return Output{}, r.failed
+		return &Output{}, r.failed
 	}
 	r.observeLeadership()
 	if r.leader != nil {
 		r.leader.heir, r.leader.busy = r.core.Transferring(), false
 	}
 	if r.failed = r.catchUp(); r.failed != nil {
-		return Output{}, r.failed
+		return &Output{}, r.failed
 	}
 	if r.leader != nil {
 		r.lead()
@@ -356,14 +357,17 @@ func (r *Replica) Take() (Output, error) {
 	core := r.core.Take() // what is committed is applied already, and proposing commits nothing
 	r.answerReads(core.Reads)
 	r.answerChanges()
-	out := r.out
-	out.Messages, out.Write, out.Save = core.Messages, core.Write, core.Save
 	if core.Save != nil {
 		r.snapshots.saving = core.Save.LastIncludedIndex
 	}
-	// Replies start anew: a Request may add one before the next Take, and must not write into
-	// these.
-	r.out = Output{Proposed: r.out.Proposed[:0], Applied: r.out.Applied[:0]}
+	// A Request may add a reply before the next Take. So what comes next is collected in the slices of
+	// the Take before this one.
+	next, out := &r.out, &r.taken
+	out.Messages, out.Write, out.Save = core.Messages, core.Write, core.Save
+	out.Restored, next.Restored = next.Restored, 0
+	out.Replies, next.Replies = next.Replies, out.Replies[:0]
+	out.Proposed, next.Proposed = next.Proposed, out.Proposed[:0]
+	out.Applied, next.Applied = next.Applied, out.Applied[:0]
 	return out, nil
 }
 
@@ -445,6 +449,7 @@ func (r *Replica) Clone() *Replica {
 	c.leases = r.leases.clone()
 	c.snapshots = r.snapshots.clone()
 	c.reads, c.changes = r.reads.clone(), slices.Clone(r.changes)
+	c.taken = Output{}
 	c.out = Output{
 		Replies:  slices.Clone(r.out.Replies),
 		Proposed: slices.Clone(r.out.Proposed),

@@ -488,7 +488,7 @@ func TestACorruptCommandStopsTheReplicaForGood(t *testing.T) {
 		if err != failed { //nolint:errorlint // the very same
 			t.Fatal(err)
 		}
-		same(t, "output", Output{}, out)
+		same(t, "output", &Output{}, out)
 	}
 	same(t, "what was applied before", "door=1", holders(r.Table()))
 }

@@ -670,6 +670,7 @@ func TestACloneSharesNoMemoryThatIsWritten(t *testing.T) {
 	r.out.Replies = append(r.out.Replies, Reply{})
 	r.out.Proposed = append(r.out.Proposed, Proposed{})
 	r.out.Applied = append(r.out.Applied, Applied{})
+	r.taken = Output{} // a clone has nothing of what was taken
 	theirs, ours := map[uintptr]string{}, map[uintptr]string{}
 	memory(reflect.ValueOf(r), "replica", ours)
 	memory(reflect.ValueOf(r.Clone()), "replica", theirs)

@@ -32,7 +32,7 @@ type metrics struct {
 }
 
 // observe counts what a turn of the loop has brought.
-func (m *metrics) observe(out fsm.Output) {
+func (m *metrics) observe(out *fsm.Output) {
 	for _, p := range out.Proposed {
 		if p.Cause == fsm.ForLease {
 			m.expiresProposed++

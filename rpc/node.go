@@ -191,7 +191,7 @@ func (n *Node) loop() error {
 		if err != nil {
 			return fmt.Errorf("applying the log: %w", err)
 		}
-		n.witness.took(&out)
+		n.witness.took(out)
 		// The write goes to the disk while the messages leave: so a leader's disk works beside
 		// its followers'. What must not leave before it is saved, Take has held back.
 		if !n.write(out.Write) {

@@ -20,7 +20,7 @@ type keeping struct {
 
 // keep hands a snapshot to the goroutine that saves them. There is room: the next one is given out when
 // this one is saved.
-func (n *Node) keep(out fsm.Output) {
+func (n *Node) keep(out *fsm.Output) {
 	if s := out.Save; s != nil {
 		n.snapshots <- keeping{s, s.LastIncludedIndex > n.replica.Core().Status().LastApplied}
 	}
@@ -71,7 +71,7 @@ func (n *Node) kept(s *raft.Snapshot, table *fsm.Table, took time.Duration) {
 }
 
 // take is the replica's Take. It notes for how long all else had to wait for a part of a snapshot.
-func (n *Node) take() (fsm.Output, error) {
+func (n *Node) take() (*fsm.Output, error) {
 	busy := func() bool { return n.replica.Compacting() != 0 || n.replica.Recounting() }
 	before, began := busy(), time.Now()
 	out, err := n.replica.Take()

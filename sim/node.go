@@ -29,7 +29,6 @@ type node struct {
 
 	calls    map[uint64]openCall // requests that are not answered, by call
 	nextCall uint64
-	out      fsm.Output // what the step at hand comes to; here, so that it costs no allocation
 	reading  readings
 	handing  handing
 	changing []changeCall

@@ -86,9 +86,7 @@ func (w *World) step(n *node, received *raft.Message) {
 	w.steps++
 	w.checks.step(w, n)
 	for {
-		var err error
-		out := &n.out
-		*out, err = n.replica.Take()
+		out, err := n.replica.Take()
 		if err != nil {
 			w.stop(n, err)
 			return
