@@ -1,9 +1,6 @@
 package raft
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // This file is the driver's side of the core: what it is asked to do, and what waits for its disk.
 // Figure 2 puts it in one clause, "updated on stable storage before responding to RPCs"; whole
@@ -206,13 +203,15 @@ func (c *Core) holdForTerm(m Message) {
 
 // release moves the held messages whose write is durable to those that may go, in order.
 func (c *Core) release() {
-	c.held = slices.DeleteFunc(c.held, func(h held) bool {
+	kept := c.held[:0]
+	for _, h := range c.held {
 		if h.after > c.saved {
-			return false
+			kept = append(kept, h)
+		} else {
+			c.ready = append(c.ready, h.message)
 		}
-		c.ready = append(c.ready, h.message)
-		return true
-	})
+	}
+	c.held = kept
 }
 
 // message composes a request in the present term.

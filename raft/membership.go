@@ -214,6 +214,9 @@ func (c *Core) setPeers() {
 //
 //spec:rule Members.Leave
 func (c *Core) dismiss() {
+	if c.voter && len(c.peers) < len(c.current().members) {
+		return // the others are all members, too
+	}
 	c.peers = slices.DeleteFunc(c.peers, func(p peer) bool {
 		switch {
 		case p.removed == 0 || p.removed > c.commitIndex:

@@ -223,9 +223,6 @@ func (c *Core) backOff(p *peer, r AppendEntriesReply) {
 //
 //spec:rule Leaders.4
 func (c *Core) advanceCommit() {
-	if c.commitIndex == c.log.lastIndex() {
-		return
-	}
 	n := reached(c, c.durable(), func(p *peer) Index { return p.matchIndex })
 	if t, _ := c.log.term(n); n > c.commitIndex && t == c.currentTerm {
 		c.commitIndex = n

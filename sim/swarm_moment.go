@@ -98,9 +98,11 @@ func (w *World) arms(c On) {
 // comes looks whether a server has come to a moment that somebody waits for, and strikes then. It
 // reports whether the server goes on: a crash takes away what it has not done yet.
 func (w *World) comes(n *node, out *fsm.Output, at stage) bool {
-	if len(w.waiting) == 0 {
-		return true
-	}
+	return len(w.waiting) == 0 || w.strikes(n, out, at)
+}
+
+// strikes is comes where somebody waits for some moment.
+func (w *World) strikes(n *node, out *fsm.Output, at stage) bool {
 	cause, boots := w.cause, n.boots
 	for _, on := range slices.Clone(w.waiting) {
 		if on.stage != at || on.left == 0 || !on.is(n, out) {
