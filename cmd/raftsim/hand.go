@@ -37,24 +37,25 @@ type hand struct {
 
 const beginning = 30 * time.Second // for a process to start on a machine that has much to do
 
-// start brings a worker up.
-func (h *hand) start(ctx context.Context) (err error) {
-	h.stderr = &head{}
-	h.cmd = exec.CommandContext(ctx, h.b.path, "worker", strconv.FormatUint(h.heap, 10))
-	h.cmd.Stderr = h.stderr
+// start brings a worker up. If none comes up, there is none.
+func (h *hand) start(ctx context.Context) error {
+	stderr := &head{}
+	cmd := exec.CommandContext(ctx, h.b.path, "worker", strconv.FormatUint(h.heap, 10))
+	cmd.Stderr = stderr
 	// One processor for the code, one for who watches it.
-	h.cmd.Env = append(h.cmd.Environ(), "GOMAXPROCS=2", "GOTRACEBACK=single")
-	if h.jobs, err = h.cmd.StdinPipe(); err != nil {
-		return fmt.Errorf("starting a worker: %w", err)
-	}
-	out, err := h.cmd.StdoutPipe()
+	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=2", "GOTRACEBACK=single")
+	jobs, err := cmd.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("starting a worker: %w", err)
 	}
-	if err := h.cmd.Start(); err != nil {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
 		return fmt.Errorf("starting a worker: %w", err)
 	}
-	h.said = make(chan said)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting a worker: %w", err)
+	}
+	h.cmd, h.jobs, h.said, h.stderr = cmd, jobs, make(chan said), stderr
 	go hear(out, h.said)
 	for {
 		select {

@@ -459,3 +459,29 @@ func TestFilesThatCannotReplaceOursAreRefused(t *testing.T) {
 		t.Errorf("with -src: exit %d, %s", code, errs)
 	}
 }
+
+// A search that is stopped may be about to start a worker: there is none then, and none to wait for.
+func TestAWorkerThatDoesNotStartLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path string
+		ctx        context.Context
+	}{
+		{"stopped", self, stopped},
+		{"no such program", filepath.Join(t.TempDir(), "none"), t.Context()},
+	} {
+		h := &hand{b: &built{path: c.path}, bounds: usualBounds()}
+		if o, crash, err := h.ask(c.ctx, job{}); o != nil || crash != nil || err == nil {
+			t.Errorf("%s: ask returned %v, %v, %v", c.name, o, crash, err)
+		}
+		if err := h.end(); err != nil {
+			t.Errorf("%s: end: %v", c.name, err)
+		}
+	}
+}
